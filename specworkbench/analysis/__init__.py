@@ -1,0 +1,52 @@
+"""From traces to tables and figures with intervals. numpy, scipy and pandas only; what is not measured is None.
+
+Acceptance: `alpha_counts`, `alpha_overlap`, `acceptance_by_position`, `survival_by_position`, `acceptance_by`,
+`block_efficiency`, `emitted_per_forward`, `accepted_per_proposed`. Time: `target_time`, `draft_cost` (c), `verify_cost`
+(v), `loop_overhead` (o), `latency_by_sequence` (TTFT, TPOT). Speedup: `measured_speedup`, `predicted_speedup`,
+`compare`. Of one trace in all: `summary`; of its parts: `by_bucket`, `select`.
+"""
+
+from specworkbench.analysis.acceptance import (
+    acceptance_by,
+    acceptance_by_position,
+    accepted_per_proposed,
+    alpha_counts,
+    alpha_overlap,
+    block_efficiency,
+    emitted_per_forward,
+    survival_by_position,
+)
+from specworkbench.analysis.estimate import Estimate
+from specworkbench.analysis.latency import (
+    draft_cost,
+    latency_by_sequence,
+    loop_overhead,
+    target_time,
+    verify_cost,
+)
+from specworkbench.analysis.parts import by_bucket, select
+from specworkbench.analysis.speedup import compare, measured_speedup, predicted_speedup
+from specworkbench.analysis.summary import summary
+
+__all__ = [
+    "Estimate",
+    "alpha_counts",
+    "alpha_overlap",
+    "acceptance_by_position",
+    "survival_by_position",
+    "acceptance_by",
+    "block_efficiency",
+    "emitted_per_forward",
+    "accepted_per_proposed",
+    "target_time",
+    "draft_cost",
+    "verify_cost",
+    "loop_overhead",
+    "latency_by_sequence",
+    "measured_speedup",
+    "predicted_speedup",
+    "compare",
+    "summary",
+    "by_bucket",
+    "select",
+]

@@ -1,0 +1,104 @@
+"""Speedup, predicted and measured: a plain trace against a speculative one of the same prompts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from specworkbench import theory
+from specworkbench.analysis.acceptance import alpha_counts, alpha_overlap, block_efficiency
+from specworkbench.analysis.estimate import Estimate, interval, resamples
+from specworkbench.analysis.latency import draft_cost, loop_overhead, verify_cost
+from specworkbench.analysis.parts import prompts
+from specworkbench.errors import InputError
+from specworkbench.trace import Trace
+
+SAME = ("target", "sampling", "device")
+"""What of the manifests must agree for two traces to be compared."""
+
+
+def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) -> Estimate:
+    """Plain time per emitted token over speculative time per emitted token: a ratio of totals. n: prompts.
+
+    Interval by bootstrap over prompts, paired: a drawn prompt brings its plain and its speculative decoding. Prompts
+    that only one of the traces has are left out. The time is that of whole sequences, both prefills included, or of
+    their rounds alone with prefill=False (what the formulas speak of).
+    Raises `InputError` where the traces differ in target, sampling or device, or share no prompt.
+    """
+    for key in SAME:
+        if plain.manifest[key] != speculative.manifest[key]:
+            raise InputError(
+                f"the traces cannot be compared: {key} is {plain.manifest[key]} in the plain one and "
+                f"{speculative.manifest[key]} in the other; decode the same prompts with the same settings"
+            )
+    before, after = (_by_prompt(trace, prefill) for trace in (plain, speculative))
+    both = [name for name in before if name in after]
+    if not both:
+        raise InputError("the traces cannot be compared: no prompt id with a timed output is in both of them")
+    totals = np.array([(*before[name], *after[name]) for name in both])
+    value = _speedup(totals.sum(axis=0, keepdims=True))[0]
+    if len(both) < 2:
+        return Estimate(float(value), None, None, len(both))
+    drawn = _speedup(resamples(len(both)) @ totals)
+    return Estimate(float(value), *interval(drawn, np.ones(len(drawn))), len(both))
+
+
+def predicted_speedup(plain: Trace, speculative: Trace, *, overhead: bool = False) -> float | None:
+    """`theory.speedup` of the measured alpha_counts, gamma, c and v(gamma + 1); None where one is not measured.
+
+    It takes every round to propose gamma tokens. overhead: whether the loop's own time counts as well.
+    """
+    gamma = speculative.gamma
+    alpha, c = alpha_counts(speculative).value, draft_cost(speculative, plain).value
+    cost = verify_cost(speculative, gamma + 1, plain).value
+    extra = loop_overhead(speculative, plain).value if overhead else 0.0
+    if None in (alpha, c, cost, extra):
+        return None
+    return theory.speedup(alpha, gamma, c, verify_cost=cost, overhead=extra)
+
+
+def compare(plain: Trace, speculative: Trace) -> dict[str, Any]:
+    """One row of a report, JSON-ready: what was measured beside what the theory expects of it.
+
+    bucket is that of the prompts, or "all" where they are of several. tokens: emitted by the speculative decoding.
+    """
+    alpha = alpha_counts(speculative).value
+    gamma, buckets = speculative.gamma, {sequence["bucket"] for sequence in speculative.sequences}
+    speedup, low, high = measured_speedup(plain, speculative)
+    return {
+        "proposer": speculative.manifest["proposer"]["name"],
+        "bucket": buckets.pop() if len(buckets) == 1 else "all",
+        "gamma": gamma,
+        "temperature": speculative.manifest["sampling"]["temperature"],
+        "alpha_counts": alpha,
+        "alpha_overlap": alpha_overlap(speculative).value,
+        "block_efficiency": block_efficiency(speculative).value,
+        "expected_tokens": None if alpha is None else theory.expected_tokens(alpha, gamma),
+        "c": draft_cost(speculative, plain).value,
+        "verify_cost": verify_cost(speculative, gamma + 1, plain).value,
+        "speedup_predicted": predicted_speedup(plain, speculative),
+        "speedup_measured": speedup,
+        "speedup_low": low,
+        "speedup_high": high,
+        "tokens": int(speculative.rounds["emitted"].sum()),
+    }
+
+
+def _by_prompt(trace: Trace, prefill: bool) -> dict[str, tuple[float, int]]:
+    """{prompt id: (ms, emitted tokens)}, summed over its sequences; prompts without time or output are left out."""
+    ids, prompt = prompts(trace)
+    if prefill:
+        times = np.array([sequence["ms_total"] for sequence in trace.sequences], dtype=np.float64)
+    else:
+        times = np.bincount(trace.rounds["sequence"], trace.rounds["ms_total"], minlength=len(trace.sequences))
+    ms = np.bincount(prompt, times, minlength=len(ids))
+    tokens = np.bincount(prompt, [len(sequence["token_ids"]) for sequence in trace.sequences], minlength=len(ids))
+    rows = zip(ids, ms.tolist(), tokens.tolist(), strict=True)
+    return {name: (time, int(count)) for name, time, count in rows if time > 0 and count}
+
+
+def _speedup(totals: np.ndarray) -> np.ndarray:
+    """(n,) speedups of (n, 4) totals: plain ms, plain tokens, speculative ms, speculative tokens."""
+    plain_ms, plain_tokens, ms, tokens = totals.T
+    return (plain_ms / plain_tokens) / (ms / tokens)

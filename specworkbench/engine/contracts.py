@@ -1,0 +1,155 @@
+"""The contracts the decode loop holds together: what a proposer gives and a verifier decides.
+
+A proposer guesses and knows nothing of verification; a verifier gets tensors and gives tensors, without a branch on a
+device value. Both make every random decision through a `Chooser` (see `engine.rng`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import torch
+
+from specworkbench.engine.kvcache import KVCache
+from specworkbench.engine.rng import Chooser
+from specworkbench.engine.sampling import Sampler
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a proposer wants to find in the context of the next round. The engine computes only what is asked for.
+
+    hidden_layers: indices into transformers' hidden states (0 the embeddings, -1 the last, after the norm);
+    rows: the target's processed rows of the last round; cache: the target's own KV cache.
+    """
+
+    hidden_layers: tuple[int, ...] = ()
+    rows: bool = False
+    cache: bool = False
+
+
+@dataclass
+class Context:
+    """What is known when a round begins.
+
+    tokens: prompt and output so far (host); prompt_length; seen: (vocab,) bools of the tokens that occur, or None when
+    no repetition penalty is set; sampler: how the draft's logits become q; hidden: {layer: (m, width)} for the m
+    tokens that entered the target's cache since the last proposal; rows: (n + 1, vocab) the target's rows of the last
+    round; cache: the target's cache, holding every token but the last. The last three only when needed.
+    """
+
+    tokens: list[int]
+    prompt_length: int
+    sampler: Sampler
+    device: torch.device
+    vocab_size: int
+    sequence: int = 0
+    round: int = 0
+    seen: torch.Tensor | None = None
+    hidden: dict[int, torch.Tensor] = field(default_factory=dict)
+    rows: torch.Tensor | None = None
+    cache: KVCache | None = None
+
+    def ids(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
+        """(m,) int64 tokens on the device."""
+        return torch.tensor(self.tokens[start:stop], dtype=torch.int64, device=self.device)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The guesses of one round.
+
+    tokens: (n,) int64, on the device; probs: (n, vocab), the rows they were REALLY drawn from, or None when each guess
+    was certain (one-hot rows); parents: (n,) the node each continues, -1 the context, None for a chain. forwards and
+    positions count the draft model's work; shortened: why it stopped short (see `trace.schema.SHORTENED`).
+    """
+
+    tokens: torch.Tensor
+    probs: torch.Tensor | None = None
+    parents: torch.Tensor | None = None
+    forwards: int = 0
+    positions: int = 0
+    shortened: str = ""
+
+    @property
+    def size(self) -> int:
+        return self.tokens.shape[0]
+
+    def draft_probs(self, like: torch.Tensor) -> torch.Tensor:
+        """(n, vocab) rows q, one-hot where the guesses were certain; dtype, device and vocabulary of `like`."""
+        if self.probs is not None:
+            return self.probs
+        rows = torch.zeros(self.size, like.shape[-1], dtype=like.dtype, device=like.device)
+        return rows.scatter_(-1, self.tokens.unsqueeze(-1), 1.0)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rule decided, on the device.
+
+    accepted: () int64, accepted length; next_token: () int64, drawn from next_probs (vocab,) weights (the normalised
+    residual's, or p itself); accept_probs: (n,) probability with which the rule accepts each position given those
+    before; flags: (n,) bools, whether its uniform fell below that.
+    """
+
+    accepted: torch.Tensor
+    next_token: torch.Tensor
+    next_probs: torch.Tensor
+    accept_probs: torch.Tensor
+    flags: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict after the round's synchronisation, on the host: what a proposer may observe.
+
+    proposed: the guesses; accepted: how many were kept; next_token: the corrected, bonus or plain token; emitted: how
+    many of accepted + 1 tokens reached the output (EOS, a stop string or a limit may cut).
+    """
+
+    proposed: list[int]
+    accepted: int
+    next_token: int
+    emitted: int
+
+
+class Proposer:
+    """Base of all proposers. `propose` may return fewer tokens than asked for, or none, never more."""
+
+    name: ClassVar[str]
+    deterministic: ClassVar[bool] = False
+    needs: Needs = Needs()
+
+    def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
+        """Guess up to gamma tokens that continue the context."""
+        raise NotImplementedError
+
+    def observe(self, decision: Decision) -> None:
+        """Learn what became of the last proposal, and take back what was rejected. The context has grown by then."""
+
+    def reset(self) -> None:
+        """Forget everything of the last sequence."""
+
+    def prefill(self, context: Context) -> None:
+        """Read a new prompt outside any round, timed apart. Optional: `propose` must cope without."""
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the proposer's own cache."""
+        return 0
+
+    def describe(self) -> dict[str, Any]:
+        """The proposer's entry in a trace's manifest."""
+        return {"name": self.name, "deterministic": self.deterministic, "settings": {}, "draft": None}
+
+
+class Verifier(Protocol):
+    """A rule. `lossless`: whether it keeps the target's distribution; `greedy_only`: whether only at temperature 0."""
+
+    name: ClassVar[str]
+    lossless: ClassVar[bool]
+    greedy_only: ClassVar[bool]
+
+    def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
+        """target_probs: (n + 1, vocab), row j the target's distribution after j accepted guesses."""

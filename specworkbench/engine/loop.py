@@ -1,0 +1,242 @@
+"""The decode loop: a generator of rounds. It knows no printing, no display, no file.
+
+Plain decoding is the same loop with a proposer that proposes nothing. Between rounds the target's cache holds every
+token but the last, which the next round forwards in front of the guesses; so every emitted token belongs to a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer, Verdict, Verifier
+from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.proposers.none import nothing
+from specworkbench.engine.rng import RoundUniforms, Streams
+from specworkbench.engine.sampling import Sampler, SamplingSettings
+from specworkbench.engine.stopping import Stopping
+from specworkbench.engine.timing import clock_for
+from specworkbench.errors import InputError
+
+
+@dataclass(frozen=True)
+class DecodeSettings:
+    """Settings of one sequence: gamma tokens a round; target and draft sampling; when to stop.
+
+    Raises `InputError` for a gamma or a number of new tokens below 1.
+    """
+
+    gamma: int = 4
+    max_new_tokens: int = 128
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    draft_sampling: SamplingSettings | None = None
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+    def __post_init__(self):
+        if self.gamma < 1:
+            raise InputError(
+                f"gamma is {self.gamma}; at least 1 token must be proposed (proposer none decodes plainly)"
+            )
+        if self.max_new_tokens < 1:
+            raise InputError(f"max_new_tokens is {self.max_new_tokens}; it must be at least 1")
+        if any(not text for text in self.stop):
+            raise InputError("a stop string is empty; it would stop at once, leave it out")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round as it happened. Tensors stay on the device until somebody records them.
+
+    target_probs: (n + 1, vocab), None once dropped; decision: the verdict on the host; stop_reason: None while decoding
+    goes on; times: ms by phase and 'total'; cache sizes after the round.
+    """
+
+    sequence: int
+    index: int
+    context_length: int
+    gamma: int
+    asked: int
+    shortened: str
+    proposal: Proposal
+    target_probs: torch.Tensor | None
+    verdict: Verdict
+    decision: Decision
+    uniforms: RoundUniforms | None
+    stop_reason: str | None
+    times: dict[str, float]
+    target_cache_tokens: int
+    target_cache_bytes: int
+    draft_cache_bytes: int
+
+    @property
+    def emitted(self) -> list[int]:
+        """The tokens that reached the output."""
+        decision = self.decision
+        return [*decision.proposed[: decision.accepted], decision.next_token][: decision.emitted]
+
+    def without_rows(self) -> Round:
+        """The same round, holding none of the (n, vocab) rows: cheap to keep."""
+        return replace(self, proposal=replace(self.proposal, probs=None), target_probs=None)
+
+
+class Sequence:
+    """One sequence being decoded: its context, the target's cache, and the rounds that move both forward."""
+
+    def __init__(
+        self,
+        target: LanguageModel,
+        prompt: list[int],
+        proposer: Proposer,
+        verifier: Verifier,
+        settings: DecodeSettings,
+        streams: Streams,
+        index: int = 0,
+    ):
+        _check_room(target, prompt, settings)
+        self.target, self.proposer, self.verifier, self.settings = target, proposer, verifier, settings
+        self.streams, self.index = streams, index
+        self.sampler = Sampler(settings.sampling, target.device)
+        draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device)
+        self.context = Context(list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index)
+        self.stopping = Stopping(target, settings.stop, () if settings.ignore_eos else target.eos_ids)
+        self.cache = target.new_cache()
+        self.clock = clock_for(target.device)
+        self.prefill_ms = self.draft_prefill_ms = 0.0
+
+    @property
+    def output(self) -> list[int]:
+        """Tokens emitted so far."""
+        return self.context.tokens[self.context.prompt_length :]
+
+    @torch.inference_mode()
+    def prefill(self) -> None:
+        """Forward the prompt but its last token, target and proposer apart; times in ms."""
+        context, needs = self.context, self.proposer.needs
+        if self.sampler.penalises or context.sampler.penalises:
+            context.seen = torch.zeros(context.vocab_size, dtype=torch.bool, device=context.device)
+            context.seen[context.ids()] = True
+        self.clock.start()
+        if len(context.tokens) > 1:
+            forward = self.target.forward(context.ids(0, -1), self.cache, rows=1, layers=needs.hidden_layers)
+            self.cache.rollback(0)
+            context.hidden = forward.hidden
+        context.cache = self.cache if needs.cache else None
+        self.clock.mark("verify")
+        self.proposer.reset()
+        self.proposer.prefill(context)
+        self.clock.mark("propose")
+        times = self.clock.read()
+        self.prefill_ms, self.draft_prefill_ms = times["verify"], times["propose"]
+
+    @torch.inference_mode()
+    def round(self) -> Round:
+        """Propose, verify in one target forward, decide, commit, roll back."""
+        context, clock = self.context, self.clock
+        length = len(context.tokens)
+        asked, shortened = self._asked(length)
+        clock.start()
+        proposal, drafted = self._propose(asked)
+        clock.mark("propose")
+        target_probs = self._target_rows(proposal)
+        clock.mark("verify")
+        choose, uniforms = self.streams.for_verifier(self.index, context.round, proposal.size, drafted)
+        verdict = self.verifier.verify(proposal, target_probs, choose)
+        proposed, accepted, next_token = self._synchronise(proposal, target_probs, verdict)
+        clock.mark("accept")
+        emitted, stop_reason = self._commit([*proposed[:accepted], next_token])
+        decision = Decision(proposed, accepted, next_token, emitted)
+        self._roll_back(proposal, decision)
+        clock.mark("rollback")
+        context.round += 1
+        return Round(
+            self.index, context.round - 1, length, self.settings.gamma, asked, shortened or proposal.shortened,
+            proposal, target_probs, verdict, decision, uniforms, stop_reason, clock.read(),
+            self.cache.length, self.cache.nbytes, self.proposer.cache_bytes,
+        )  # fmt: skip
+
+    def _asked(self, length: int) -> tuple[int, str]:
+        """How many guesses fit, and what limits them: a round emits at most one token more than it proposes."""
+        budget = self.settings.max_new_tokens - (length - self.context.prompt_length)
+        room = self.target.max_context - length
+        asked = min(self.settings.gamma, budget - 1, room - 1)
+        shortened = "" if asked == self.settings.gamma else "budget" if budget <= room else "context"
+        return asked, shortened
+
+    def _propose(self, asked: int) -> tuple[Proposal, RoundUniforms]:
+        choose, drafted = self.streams.for_proposer(self.index, self.context.round, asked)
+        if asked == 0:
+            return nothing(self.context), drafted
+        proposal = self.proposer.propose(self.context, asked, choose)
+        if proposal.size > asked:
+            raise ValueError(f"the proposer {self.proposer.name} gave {proposal.size} tokens, {asked} were asked for")
+        return proposal, drafted
+
+    def _target_rows(self, proposal: Proposal) -> torch.Tensor:
+        """(n + 1, vocab) probabilities of the target after the context and after each guess."""
+        context, needs = self.context, self.proposer.needs
+        ids = torch.cat([context.ids(-1), proposal.tokens])
+        forward = self.target.forward(ids, self.cache, layers=needs.hidden_layers)
+        context.hidden = forward.hidden
+        target_probs = self.sampler(forward.logits, context.seen, proposal.tokens)
+        context.rows = target_probs if needs.rows else None
+        return target_probs
+
+    def _synchronise(
+        self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict
+    ) -> tuple[list[int], int, int]:
+        """The round's one synchronisation with the device. Raises `InputError` when a row held NaN."""
+        target_sick = target_probs.sum().isnan().long()
+        draft_sick = torch.zeros_like(target_sick) if proposal.probs is None else proposal.probs.sum().isnan().long()
+        tail = torch.stack([verdict.accepted, verdict.next_token, target_sick, draft_sick])
+        *proposed, accepted, next_token, target_nan, draft_nan = torch.cat([proposal.tokens, tail]).tolist()
+        for sick, whose in ((target_nan, "target"), (draft_nan, "draft")):
+            if sick:
+                raise InputError(
+                    f"the {whose}'s probabilities in round {self.context.round} are not numbers (NaN); its weights are "
+                    "damaged or its dtype overflows: try dtype float32"
+                )
+        return proposed, accepted, next_token
+
+    def _commit(self, block: list[int]) -> tuple[int, str | None]:
+        """Append the block up to where the sequence stops; how many tokens were appended, and why it stops."""
+        context = self.context
+        emitted, stop_reason = self.stopping.cut(block, self.output)
+        context.tokens.extend(block[:emitted])
+        if context.seen is not None:
+            context.seen[context.ids(-emitted)] = True
+        if stop_reason is None and len(self.output) >= self.settings.max_new_tokens:
+            stop_reason = "length"
+        if stop_reason is None and len(context.tokens) >= self.target.max_context:
+            stop_reason = "context"
+        return emitted, stop_reason
+
+    def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
+        """Drop from both caches what did not reach the context; the last token of the context is never cached."""
+        self.cache.rollback(proposal.size - (decision.emitted - 1))
+        self.context.hidden = {layer: rows[: decision.emitted] for layer, rows in self.context.hidden.items()}
+        self.proposer.observe(decision)
+
+
+def decode_rounds(sequence: Sequence) -> Iterator[Round]:
+    """Prefill, then rounds until the sequence stops."""
+    sequence.prefill()
+    while True:
+        step = sequence.round()
+        yield step
+        if step.stop_reason is not None:
+            return
+
+
+def _check_room(target: LanguageModel, prompt: list[int], settings: DecodeSettings) -> None:
+    if not prompt:
+        raise InputError("the prompt has no tokens; give at least one word to continue from")
+    if len(prompt) >= target.max_context:
+        raise InputError(
+            f"the prompt has {len(prompt)} tokens and {target.name} reads at most {target.max_context}, "
+            "one of them new; shorten the prompt or choose a model with a longer context"
+        )
+    if settings.gamma >= target.max_context:
+        raise InputError(f"gamma is {settings.gamma}, past the context of {target.name} ({target.max_context} tokens)")

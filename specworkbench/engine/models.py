@@ -1,0 +1,243 @@
+"""One name in, a ready model out: the embedded family, a hub id, a local folder, a GGUF file."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+from specworkbench.engine.kvcache import KVCache
+from specworkbench.errors import InputError
+from specworkbench.paths import embedded_dir
+
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True)
+class Forward:
+    """What one forward gave: logits (rows, vocab); hidden: {layer: (n, width)} for the layers asked for."""
+
+    logits: torch.Tensor
+    hidden: dict[int, torch.Tensor] = field(default_factory=dict)
+
+
+class LanguageModel:
+    """A causal language model of transformers with its tokenizer, seen as the decode loop needs it: one sequence.
+
+    Attributes: name, revision, device, dtype, parameters (count), vocab_size (tokens that can be drawn: padding rows
+    of the output matrix are cut off), max_context (tokens), eos_ids.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None):
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.name, self.revision = name, revision
+        self.device = next(model.parameters()).device
+        self.dtype = next(model.parameters()).dtype
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        config = model.config.get_text_config()
+        self.vocab_size = min(config.vocab_size, max(tokenizer.get_vocab().values()) + 1)
+        self.max_context = int(getattr(config, "max_position_embeddings", 0) or 2**31 - 1)
+        self.eos_ids = _eos_ids(model, tokenizer)
+        accepted = inspect.signature(model.forward).parameters
+        self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
+        self._keeps_logits = "logits_to_keep" in accepted
+
+    def new_cache(self) -> KVCache:
+        """An empty cache for one sequence."""
+        return KVCache(self.model.config.get_text_config())
+
+    @torch.inference_mode()
+    def forward(
+        self, ids: torch.Tensor, cache: KVCache, *, rows: int | None = None, layers: Sequence[int] = ()
+    ) -> Forward:
+        """One forward over ids (n,), appended to the cache.
+
+        `rows`: how many of the last logit rows to compute (all when not given). `layers`: indices into transformers'
+        `hidden_states` (0 the embeddings, -1 the last, after the norm). Returns logits (rows, vocab_size).
+        """
+        options: dict[str, Any] = {self._cache_keyword: cache.cache, "use_cache": True}
+        if rows is not None and self._keeps_logits:
+            options["logits_to_keep"] = rows
+        if layers:
+            options["output_hidden_states"] = True
+        output = self.model(input_ids=ids.unsqueeze(0), **options)
+        cache.grew(ids.shape[0])
+        logits = output.logits[0, :, : self.vocab_size]
+        hidden = {layer: output.hidden_states[layer][0] for layer in layers}
+        return Forward(logits if rows is None else logits[-rows:], hidden)
+
+    def encode(self, prompt: str, chat: bool = False) -> list[int]:
+        """Token ids of a prompt, through the chat template when asked. Raises `InputError` for an empty prompt."""
+        if not prompt.strip():
+            raise InputError("the prompt is empty; give at least one word to continue from")
+        if not chat:
+            return list(self.tokenizer(prompt).input_ids)
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise InputError(f"{self.name} has no chat template; leave --chat out or choose an instruct model")
+        turns = [{"role": "user", "content": prompt}]
+        text = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return list(self.tokenizer(text, add_special_tokens=False).input_ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of token ids, special tokens left out."""
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+    def token_text(self, token: int) -> str:
+        """One token as text; its vocabulary entry where it is only a part of a character."""
+        text = self.tokenizer.decode([token], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return self.tokenizer.convert_ids_to_tokens(token) if "\ufffd" in text or not text else text
+
+    def describe(self) -> dict[str, Any]:
+        """The model's entry in a trace's manifest."""
+        return {
+            "name": self.name,
+            "revision": self.revision,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "parameters": self.parameters,
+            "vocab_size": self.vocab_size,
+            "max_context": self.max_context,
+        }
+
+    def generation_sampling(self) -> dict[str, Any]:
+        """What the model's own generation config says of sampling: only the settings it sets."""
+        config = self.model.generation_config
+        names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+        found = {name: getattr(config, name, None) for name in names}
+        if config.do_sample is False:
+            found["temperature"] = 0.0
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def load_model(
+    name: str,
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype | None = None,
+    device: str | torch.device | None = None,
+    device_map: str | None = None,
+    trust_remote_code: bool = False,
+) -> LanguageModel:
+    """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
+
+    dtype: float32, bfloat16, float16 or float64; by default float32 on the CPU and the checkpoint's own elsewhere.
+    device: cuda, mps or cpu; the best there is by default. device_map: "auto" spreads a model over all GPUs.
+    Raises `InputError` for a name, folder, dtype or device that cannot be used.
+    """
+    chosen = _device(device)
+    source, options = _locate(name, revision)
+    options["trust_remote_code"] = trust_remote_code
+    options_model = options | {"dtype": _dtype(dtype, chosen)}
+    if device_map is not None:
+        options_model["device_map"] = device_map
+    try:
+        config = AutoConfig.from_pretrained(source, **options)
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        model = AutoModelForCausalLM.from_pretrained(source, **options_model)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise InputError(f"cannot load the model {name!r}: {_first_line(error)}") from error
+    if device_map is None:
+        model = model.to(chosen)
+    if getattr(config, "is_encoder_decoder", False):
+        raise InputError(f"{name!r} is an encoder-decoder model; the workbench decodes decoder-only models")
+    return LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None))
+
+
+def load_pair(
+    target: str = EMBEDDED, draft: str = f"{EMBEDDED}/draft-m", **options: Any
+) -> tuple[LanguageModel, LanguageModel]:
+    """A target and a draft with the same vocabulary, loaded with the same options as `load_model`."""
+    pair = load_model(target, **options), load_model(draft, **options)
+    check_same_vocabulary(*pair)
+    return pair
+
+
+def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
+    """Compare the two vocabularies token by token; padding rows of the output matrices do not count.
+
+    Raises `InputError` naming the first difference.
+    """
+    ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
+    if ours == theirs:
+        return
+    by_id, other = ({i: text for text, i in vocab.items()} for vocab in (ours, theirs))
+    first = min(i for i in by_id.keys() | other.keys() if by_id.get(i) != other.get(i))
+    raise InputError(
+        f"{draft.name} has another vocabulary than {target.name} ({len(theirs)} and {len(ours)} tokens; the first "
+        f"difference is id {first}: {other.get(first)!r} against {by_id.get(first)!r}); the proposer draft_model needs "
+        "the same one, the proposer other_vocabulary (planned, not in this version) is the one for such a pair"
+    )
+
+
+def embedded_names() -> list[str]:
+    """Names of the models shipped with the workbench, the target first."""
+    folder = embedded_dir()
+    drafts = sorted(
+        path.name for path in folder.glob("*/config.json") for path in [path.parent] if path.name != "target"
+    )
+    return [EMBEDDED, *(f"{EMBEDDED}/{draft}" for draft in drafts)]
+
+
+def _locate(name: str, revision: str | None) -> tuple[str, dict[str, Any]]:
+    """Where `from_pretrained` finds the model, and with which options."""
+    if name == EMBEDDED or name.startswith(f"{EMBEDDED}/"):
+        folder = embedded_dir() / (name.partition("/")[2] or "target")
+        if not (folder / "config.json").exists():
+            raise InputError(f"there is no embedded model {name!r}; there are {', '.join(embedded_names())}")
+        return str(folder), {"local_files_only": True}
+    path = Path(name).expanduser()
+    if path.suffix == ".gguf":
+        if path.exists():
+            return str(path.parent), {"gguf_file": path.name}
+        repository, _, file = name.rpartition("/")
+        if repository.count("/") != 1:
+            raise InputError(f"there is no GGUF file {name!r}; on the hub it would be OWNER/REPOSITORY/FILE.gguf")
+        return repository, {"gguf_file": file, "revision": revision}
+    if path.is_dir():
+        if not (path / "config.json").exists():
+            raise InputError(f"the folder {name!r} is no Hugging Face model: it has no config.json")
+        return str(path), {"local_files_only": True}
+    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise InputError(f"there is no model folder {name!r}")
+    return name, {"revision": revision}
+
+
+def _device(device: str | torch.device | None) -> torch.device:
+    if device is None:
+        best = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        return torch.device(best)
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"the device {str(device)!r} cannot be used here: {_first_line(error)}") from error
+    return chosen
+
+
+def _dtype(dtype: str | torch.dtype | None, device: torch.device) -> str | torch.dtype:
+    if dtype is None:
+        return torch.float32 if device.type == "cpu" else "auto"
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    known = ("float64", "float32", "bfloat16", "float16")
+    if dtype not in known:
+        raise InputError(f"the dtype {dtype!r} is not known; choose one of {', '.join(known)}")
+    return getattr(torch, dtype)
+
+
+def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    for source in (getattr(model, "generation_config", None), model.config, tokenizer):
+        ids = getattr(source, "eos_token_id", None)
+        if ids is not None:
+            return tuple(ids) if isinstance(ids, (list, tuple)) else (int(ids),)
+    return ()
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,70 @@
+"""A smaller model of the same vocabulary guesses token by token (Leviathan et al. 2023; Chen et al. 2023)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
+from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.proposers.none import nothing
+from specworkbench.engine.rng import Chooser
+
+
+class DraftModelProposer(Proposer):
+    """Draws gamma tokens from a draft model, one forward each, with a cache of its own.
+
+    The cache lags: the last guess is never forwarded, and what a round emitted beyond it enters with the next round's
+    first forward, so full acceptance costs no extra step. Past the end of the draft's context it proposes nothing and
+    says so.
+    """
+
+    name = "draft_model"
+
+    def __init__(self, draft: LanguageModel):
+        self.draft = draft
+        self.reset()
+
+    def reset(self) -> None:
+        self._cache = self.draft.new_cache()
+        self._context_length = 0
+
+    def prefill(self, context: Context) -> None:
+        """Forward the prompt but its last token, as the target does."""
+        if 1 < len(context.tokens) <= self.draft.max_context:
+            self.draft.forward(context.ids(0, -1), self._cache, rows=1)
+
+    def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
+        length = len(context.tokens)
+        n = min(gamma, self.draft.max_context - length + 1)
+        shortened = "draft_context" if n < gamma else ""
+        if n <= 0:
+            return nothing(context, shortened)
+        self._context_length = length
+        inputs = context.ids(self._cache.length)
+        positions = inputs.shape[0] + n - 1
+        seen = context.seen
+        tokens, rows = [], []
+        for _ in range(n):
+            logits = self.draft.forward(inputs, self._cache, rows=1).logits
+            probs = context.sampler(logits, seen)
+            inputs = choose.draw(probs)
+            if seen is not None:
+                seen = seen.index_fill(0, inputs, True)
+            rows.append(probs)
+            tokens.append(inputs)
+        return Proposal(torch.cat(tokens), torch.cat(rows), forwards=n, positions=positions, shortened=shortened)
+
+    def observe(self, decision: Decision) -> None:
+        """Keep the context and the accepted guesses that were forwarded."""
+        if decision.proposed:
+            surplus = self._cache.length - (self._context_length + decision.accepted)
+            self._cache.rollback(max(0, surplus))
+
+    @property
+    def cache_bytes(self) -> int:
+        return self._cache.nbytes
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"draft": self.draft.describe()}

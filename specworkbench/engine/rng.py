@@ -1,0 +1,118 @@
+"""Randomness: named streams of uniforms, and the chooser through which every random decision goes.
+
+Each stream is a counter-based generator (Philox) keyed by (seed, stream) whose counter holds the sequence and the
+round; the position in the round is the index into the numbers it gives. So a draw depends on its key alone: a trace
+replays bit for bit, whatever else was drawn before, and no draw is used twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+STREAMS = ("draft", "accept", "residual", "bonus")
+
+
+class Chooser(Protocol):
+    """The two random decisions there are, as tensor methods (no branch on a device value).
+
+    The production chooser compares recorded uniforms; the exact test's chooser branches over all outcomes.
+    """
+
+    def accept(self, probs: torch.Tensor) -> torch.Tensor:
+        """probs: (n,) acceptance probabilities. Returns (n,) bools."""
+
+    def draw(self, probs: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+        """probs: (rows, vocab) weights, normalised here. Returns (rows,) indices.
+
+        `at`: (rows,) positions in the round, 0-based, whose uniforms to use; the next unused ones when not given.
+        """
+
+
+def uniforms(seed: int, stream: str, sequence: int, round_index: int, count: int) -> np.ndarray:
+    """(count,) float64 uniforms in [0, 1) of one stream in one round; entry j belongs to position j."""
+    key = np.array([seed & 0xFFFFFFFFFFFFFFFF, STREAMS.index(stream)], dtype=np.uint64)
+    counter = np.array([0, 0, round_index, sequence], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter)).random(count)
+
+
+def inverse_cdf(probs: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """Draw one index a row by inverse CDF: the first index whose cumulative weight exceeds u times the total.
+
+    probs: (rows, vocab) non-negative weights, not necessarily normalised; u: (rows,) uniforms in [0, 1). Returns
+    (rows,) int64. An entry of weight zero is never drawn, at u = 0 neither. Rows with NaN give an index in range.
+    """
+    cdf = probs.cumsum(-1)
+    total = cdf[:, -1:]
+    threshold = torch.minimum(u.unsqueeze(-1) * total, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cdf, threshold, right=True).squeeze(-1).clamp(max=probs.shape[-1] - 1)
+
+
+class UniformChooser:
+    """The production chooser: one uniform an entry; accept iff u < prob, draw by inverse CDF.
+
+    `accept_uniforms`: (n,) or None where nothing is to be accepted; `draw_uniforms`: (m,).
+    """
+
+    def __init__(self, accept_uniforms: torch.Tensor | None, draw_uniforms: torch.Tensor):
+        self.accept_uniforms = accept_uniforms
+        self.draw_uniforms = draw_uniforms
+        self._accepted = 0
+        self._drawn = 0
+
+    def accept(self, probs: torch.Tensor) -> torch.Tensor:
+        start, self._accepted = self._accepted, self._accepted + probs.shape[0]
+        return self.accept_uniforms[start : self._accepted] < probs
+
+    def draw(self, probs: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+        if at is None:
+            start, self._drawn = self._drawn, self._drawn + probs.shape[0]
+            u = self.draw_uniforms[start : self._drawn]
+        else:
+            u = self.draw_uniforms[at]
+        return inverse_cdf(probs, u)
+
+
+@dataclass(frozen=True)
+class RoundUniforms:
+    """The uniforms a round may use, on the device: draft (asked,), accept (n,), drawn (n + 1,) (residual.., bonus)."""
+
+    draft: torch.Tensor
+    accept: torch.Tensor | None = None
+    drawn: torch.Tensor | None = None
+
+
+class Streams:
+    """The source of choosers for real decoding: uniforms of the four streams, moved to the device a round at a time."""
+
+    def __init__(self, seed: int, device: torch.device, dtype: torch.dtype):
+        self.seed, self.device, self.dtype = seed, device, dtype
+
+    def for_proposer(self, sequence: int, round_index: int, asked: int) -> tuple[Chooser, RoundUniforms]:
+        """Chooser of the draft stream for a round that asks for `asked` tokens."""
+        draft = self._to_device(uniforms(self.seed, "draft", sequence, round_index, asked))
+        return UniformChooser(None, draft), RoundUniforms(draft)
+
+    def for_verifier(
+        self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
+    ) -> tuple[Chooser, RoundUniforms]:
+        """Chooser of the accept stream (positions 1..n), the residual stream (1..n) and the bonus stream (n + 1)."""
+        accept = uniforms(self.seed, "accept", sequence, round_index, proposed)
+        residual = uniforms(self.seed, "residual", sequence, round_index, proposed)
+        bonus = uniforms(self.seed, "bonus", sequence, round_index, proposed + 1)[proposed:]
+        values = self._to_device(np.concatenate([accept, residual, bonus]))
+        chooser = UniformChooser(values[:proposed], values[proposed:])
+        return chooser, RoundUniforms(drafted.draft, values[:proposed], values[proposed:])
+
+    def _to_device(self, values: np.ndarray) -> torch.Tensor:
+        if self.dtype == torch.float32:  # rounding to float32 must not reach 1.0
+            values = np.minimum(values.astype(np.float32), np.nextafter(np.float32(1), np.float32(0)))
+        return torch.from_numpy(values).to(self.device, self.dtype, non_blocking=True)
+
+
+def work_dtype(device: torch.device | str) -> torch.dtype:
+    """dtype of all probabilities: float64, or float32 where the device lacks it (mps)."""
+    return torch.float32 if torch.device(device).type == "mps" else torch.float64

@@ -1,0 +1,106 @@
+"""From logits to the distribution a token is really drawn from: penalty, temperature, top-k, top-p, min-p.
+
+The order and the tie rules are those of transformers' `generate`. Target and draft go through the same code, so that
+p and q are always the rows that were drawn from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+
+from specworkbench.engine.rng import work_dtype
+from specworkbench.errors import InputError
+
+
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How a row of logits becomes a distribution. Defaults leave the model's own distribution untouched.
+
+    temperature: 0 is greedy (all mass on the largest logit, the lowest index among equals); top_k: 0 keeps all;
+    top_p: smallest set of tokens with at least this mass, 1 keeps all; min_p: drops tokens below min_p times the
+    largest probability, 0 keeps all; repetition_penalty: divides positive and multiplies negative logits of every
+    token already in prompt, output or block, 1 changes nothing. Raises `InputError` for values out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self):
+        rules = (
+            (0.0 <= self.temperature < float("inf"), "temperature", "a finite number of at least 0 (0 is greedy)"),
+            (self.top_k >= 0 and self.top_k == int(self.top_k), "top_k", "a whole number of at least 0 (0 keeps all)"),
+            (0.0 < self.top_p <= 1.0, "top_p", "above 0 and at most 1 (1 keeps all)"),
+            (0.0 <= self.min_p <= 1.0, "min_p", "between 0 and 1 (0 keeps all)"),
+            (0.0 < self.repetition_penalty < float("inf"), "repetition_penalty", "a finite number above 0 (1: none)"),
+        )
+        for holds, name, limit in rules:
+            if not holds:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be {limit}")
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def filtered(scores: torch.Tensor, settings: SamplingSettings) -> torch.Tensor:
+    """Scores (rows, vocab) with everything outside top-k, top-p and min-p at -inf."""
+    if 0 < settings.top_k < scores.shape[-1]:
+        kth = scores.topk(settings.top_k, dim=-1).values[:, -1:]
+        scores = scores.masked_fill(scores < kth, -torch.inf)
+    if settings.top_p < 1.0:
+        ascending, order = scores.sort(dim=-1)
+        drop = ascending.softmax(-1).cumsum(-1) <= 1.0 - settings.top_p
+        drop[:, -1] = False
+        scores = scores.masked_fill(drop.scatter(-1, order, drop), -torch.inf)
+    if settings.min_p > 0.0:
+        probs = scores.softmax(-1)
+        scores = scores.masked_fill(probs < settings.min_p * probs.amax(-1, keepdim=True), -torch.inf)
+    return scores
+
+
+def seen_in_rows(seen: torch.Tensor, block: torch.Tensor, rows: int) -> torch.Tensor:
+    """Which tokens each row of a block has before it: (rows, vocab) bools.
+
+    seen: (vocab,) bools of prompt and output; block: (m,) tokens; row i sees `seen` and the first i tokens of block.
+    """
+    marks = torch.zeros(rows, seen.shape[0], dtype=torch.int8, device=seen.device)
+    if rows > 1:
+        at = torch.arange(1, rows, device=seen.device)
+        marks[at, block[: rows - 1]] = 1
+    return seen | marks.cummax(0).values.bool()
+
+
+class Sampler:
+    """Logits to probabilities under one `SamplingSettings`, for rows of one block."""
+
+    def __init__(self, settings: SamplingSettings, device: torch.device | str = "cpu"):
+        self.settings = settings
+        self.dtype = work_dtype(device)
+        self.penalises = settings.repetition_penalty != 1.0
+
+    def __call__(
+        self, logits: torch.Tensor, seen: torch.Tensor | None = None, block: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """logits: (rows, vocab). Returns (rows, vocab) probabilities in `work_dtype`; a NaN logit makes its row NaN.
+
+        seen: (vocab,) bools, tokens of prompt and output, needed when a repetition penalty is set; block: (rows - 1,)
+        tokens proposed in this round: row i is conditioned on the first i of them.
+        """
+        scores = logits.to(self.dtype)
+        if self.penalises:
+            before = seen_in_rows(seen, block, scores.shape[0])
+            penalty = self.settings.repetition_penalty
+            scores = torch.where(before, torch.where(scores < 0, scores * penalty, scores / penalty), scores)
+        if self.settings.greedy:
+            best = torch.zeros_like(scores).scatter_(-1, scores.argmax(-1, keepdim=True), 1.0)
+            return best.masked_fill_(scores.isnan().any(-1, keepdim=True), torch.nan)
+        scores = filtered(scores / self.settings.temperature, self.settings)
+        return scores.softmax(-1)

@@ -1,0 +1,139 @@
+"""Exact laws of outputs: of the target by itself, and of speculative decoding by enumeration of the real code."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from specworkbench.engine.loop import DecodeSettings
+from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.sampling import Sampler, SamplingSettings
+from specworkbench.equivalence.choosers import BranchingChooser, BranchingStreams, enumerate_paths
+from specworkbench.equivalence.setup import Setup, run
+
+Law = dict[tuple[int, ...], float]
+"""Output tokens to their probability."""
+
+
+def product_law(target: LanguageModel, prompt: tuple[int, ...], settings: DecodeSettings) -> Law:
+    """The law of the target by itself: the product of its rows, each from a fresh forward over the whole prefix.
+
+    It shares the model and the sampler with the engine, and nothing of the decode loop, the caches or the rules.
+    """
+    law: Law = {}
+    unfinished = {(): 1.0}
+    while unfinished:
+        output, weight = unfinished.popitem()
+        row = fresh_row(target, (*prompt, *output), settings.sampling)
+        for token, probability in enumerate(row.tolist()):
+            if probability > 0.0:
+                longer = (*output, token)
+                into = law if _ends(target, prompt, longer, settings) else unfinished
+                into[longer] = weight * probability
+    return law
+
+
+def fresh_row(model: LanguageModel, tokens: tuple[int, ...], sampling: SamplingSettings) -> torch.Tensor:
+    """(vocab,) probabilities after `tokens`, by a forward over all of them with an empty cache."""
+    ids = torch.tensor(tokens, device=model.device)
+    logits = model.forward(ids, model.new_cache()).logits[-1:]
+    seen = torch.zeros(model.vocab_size, dtype=torch.bool, device=model.device)
+    seen[ids] = True
+    return Sampler(sampling, model.device)(logits, seen).squeeze(0)
+
+
+def _ends(target: LanguageModel, prompt: tuple[int, ...], output: tuple[int, ...], settings: DecodeSettings) -> bool:
+    full = len(output) == settings.max_new_tokens or len(prompt) + len(output) == target.max_context
+    eos = output[-1] in target.eos_ids and not settings.ignore_eos
+    return full or eos or any(text in target.decode(output) for text in settings.stop)
+
+
+def decode_law(setup: Setup) -> Law:
+    """The law of the whole real decode loop with the real caches: one run for every way its choices can fall."""
+    law: Law = {}
+    for output, weight in enumerate_paths(lambda root: run(setup, BranchingStreams(root, setup.wiring))):
+        law[output] = law.get(output, 0.0) + weight
+    return law
+
+
+def decode_law_memoised(setup: Setup) -> Law:
+    """The same law for a `TableModel`, one real round at a time: what follows a state is enumerated once.
+
+    The state is what was emitted and what the target's cache holds. The draft's cache is filled anew each round; what
+    is in it can change the draft only (`decode_law` has the real one).
+    """
+
+    @cache
+    def law_from(emitted: tuple[int, ...], cached: tuple[int, ...]) -> Law:
+        law: Law = {}
+        for (output, content, ended), weight in enumerate_paths(lambda root: one_round(setup, root, emitted, cached)):
+            for whole, share in ({output: 1.0} if ended else law_from(output, content)).items():
+                law[whole] = law.get(whole, 0.0) + weight * share
+        return law
+
+    return law_from((), setup.prompt[:-1])
+
+
+def one_round(
+    setup: Setup, root: BranchingChooser, emitted: tuple[int, ...], cached: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """One real round of a `TableModel` from a state; returns the state after it, and whether the sequence ended."""
+    sequence = setup.start(BranchingStreams(root, setup.wiring))
+    sequence.context.tokens.extend(emitted)
+    sequence.prefill()
+    sequence.cache.restore(cached)
+    step = sequence.round()
+    return tuple(sequence.output), sequence.cache.content, step.stop_reason is not None
+
+
+def accepted_law(setup: Setup) -> list[float]:
+    """Probability of each accepted length 0..gamma in the first round, by enumeration of the real code."""
+
+    def first_round(root: BranchingChooser) -> int:
+        sequence = setup.start(BranchingStreams(root, setup.wiring))
+        sequence.prefill()
+        return sequence.round().decision.accepted
+
+    law = [0.0] * (setup.settings.gamma + 1)
+    for accepted, weight in enumerate_paths(first_round):
+        law[accepted] += weight
+    return law
+
+
+def survival(
+    target: LanguageModel, draft: LanguageModel, prompt: tuple[int, ...], settings: DecodeSettings
+) -> list[float]:
+    """S_1..S_gamma, the probability that the token rule accepts at least j guesses: sum over x_1..x_j of prod min(p, q).
+
+    By fresh forwards; the engine's proposers and rules take no part.
+    """
+    found, prefixes = [], {(): 1.0}
+    for _ in range(settings.gamma):
+        longer = {}
+        for guesses, weight in prefixes.items():
+            p = fresh_row(target, (*prompt, *guesses), settings.sampling)
+            q = fresh_row(draft, (*prompt, *guesses), settings.draft_sampling or settings.sampling)
+            overlap = torch.minimum(p, q).tolist()
+            longer |= {(*guesses, token): weight * share for token, share in enumerate(overlap) if share > 0.0}
+        prefixes = longer
+        found.append(sum(prefixes.values()))
+    return found
+
+
+def total_variation(one: Law, other: Law) -> float:
+    """Half the sum of |difference|: the most by which two laws can disagree about any event."""
+    return sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys()) / 2
+
+
+def largest_difference(one: Law, other: Law) -> float:
+    """The largest |difference| at a single output."""
+    return max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys())
+
+
+def first_tokens(law: Law) -> Law:
+    """The law of the first token alone."""
+    first: Law = {}
+    for output, weight in law.items():
+        first[output[:1]] = first.get(output[:1], 0.0) + weight
+    return first

@@ -1,0 +1,11 @@
+"""Figures of plotly: tables in, `go.Figure` out. Nothing here computes a statistic or shows anything.
+
+Every figure takes `template`, a plotly template or its name; without one the look reads on light and dark pages.
+"""
+
+from specworkbench.plots.acceptance import acceptance
+from specworkbench.plots.distribution import distribution, redraw
+from specworkbench.plots.expected_tokens import expected_tokens
+from specworkbench.plots.phases import phases
+
+__all__ = ["acceptance", "distribution", "expected_tokens", "phases", "redraw"]

@@ -1,0 +1,64 @@
+"""What all figures share: a look that reads on light and dark pages, and text that plotly takes literally."""
+
+from __future__ import annotations
+
+import pandas as pd
+import plotly.graph_objects as go
+
+INK = "#7A7A7A"
+"""Grey of text and axes: enough contrast on white (4.3 to 1) and on JupyterLab's dark page (4.4 to 1)."""
+
+_GRID = "rgba(128, 128, 128, 0.25)"
+_AXIS = {"gridcolor": _GRID, "zerolinecolor": _GRID, "linecolor": INK, "ticks": "outside", "tickcolor": INK}
+
+NEUTRAL = go.layout.Template(
+    layout={
+        "font": {"color": INK, "size": 13},
+        "title": {"x": 0.0, "xanchor": "left", "xref": "paper", "font": {"size": 15}},
+        "xaxis": {**_AXIS, "showgrid": False},
+        "yaxis": _AXIS,
+        "legend": {"orientation": "h", "x": 0.0, "y": 1.02, "yanchor": "bottom", "title": {"text": ""}},
+        "hoverlabel": {"align": "left"},
+        "margin": {"l": 60, "r": 20, "t": 80, "b": 50},
+        "bargap": 0.25,
+    }
+)
+
+
+def finish(figure: go.Figure, title: str, template: str | go.layout.Template | None, height: int) -> go.Figure:
+    """Title, template (`NEUTRAL` when None), transparent background; height in pixels."""
+    figure.update_layout(
+        title_text=title,
+        template=NEUTRAL if template is None else template,
+        paper_bgcolor="rgba(0, 0, 0, 0)",
+        plot_bgcolor="rgba(0, 0, 0, 0)",
+        height=height,
+    )
+    return figure
+
+
+def literal(text: str) -> str:
+    """Text that plotly shows as it is: plotly reads a small HTML, and LaTeX between dollar signs."""
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;")):
+        text = text.replace(character, entity)
+    return text
+
+
+def columns_of(figure_name: str, table: pd.DataFrame, wanted: tuple[str, ...]) -> None:
+    """Raises `KeyError` naming the columns that a figure needs and the table lacks."""
+    missing = [name for name in wanted if name not in table.columns]
+    if missing:
+        there = ", ".join(map(str, table.columns))
+        raise KeyError(f"the figure {figure_name!r} needs the columns {', '.join(missing)}; the table has {there}")
+
+
+def error_bars(table: pd.DataFrame, middle: str, low: str, high: str) -> dict:
+    """Plotly's asymmetric error bars from the ends of an interval, in the unit of the middle column."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": (table[high] - table[middle]).clip(lower=0),
+        "arrayminus": (table[middle] - table[low]).clip(lower=0),
+        "thickness": 1.5,
+        "width": 5,
+    }

@@ -1,0 +1,76 @@
+"""Leviathan's formulas: every position of a round is accepted with the same probability, independently."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from specworkbench.theory.arguments import cost, count, positive_cost, probability, scalar_or_array
+
+TIE = 1e-12
+"""Two speedups that differ by less than this share are equal, and the smaller gamma is taken."""
+
+
+def expected_tokens(alpha: ArrayLike, gamma: ArrayLike) -> float | np.ndarray:
+    """E[N], tokens per round: (1 - alpha^(gamma + 1)) / (1 - alpha), and gamma + 1 for alpha = 1.
+
+    Leviathan et al. 2023, Eq. 1. N is the verdict length: accepted tokens and the one the rule draws.
+    """
+    alpha, gamma = probability("alpha", alpha), count("gamma", gamma)
+    return scalar_or_array(_expected_tokens(alpha, gamma))
+
+
+def speedup(
+    alpha: ArrayLike, gamma: ArrayLike, c: ArrayLike, *, verify_cost: ArrayLike = 1.0, overhead: ArrayLike = 0.0
+) -> float | np.ndarray:
+    """Plain time per token over speculative time per token: E[N] / (gamma c + verify_cost + overhead).
+
+    Leviathan et al. 2023, Theorem 3.8, E[N] / (gamma c + 1), with the keywords left alone. The cost-aware form
+    (derived) takes verify_cost = v(gamma + 1) = T_target(gamma + 1) / T_target(1), and overhead, the loop's own time
+    per round, in target steps.
+    """
+    alpha, gamma, c = probability("alpha", alpha), count("gamma", gamma), cost("c", c)
+    round_cost = gamma * c + positive_cost("verify_cost", verify_cost) + cost("overhead", overhead)
+    return scalar_or_array(_expected_tokens(alpha, gamma) / round_cost)
+
+
+def optimal_gamma(alpha: ArrayLike, c: ArrayLike, *, max_gamma: int = 64) -> int | np.ndarray:
+    """The gamma from 0 to max_gamma with the greatest `speedup`, the smallest such; 0 means: do not speculate.
+
+    Derived from Leviathan et al. 2023, Theorem 3.8 (their Section 3.5 finds it numerically too). By Corollary 3.9 it
+    is at least 1 exactly where alpha > c. Where c = 0 every further token pays as long as alpha^gamma still counts.
+    """
+    alpha, c = np.broadcast_arrays(probability("alpha", alpha), cost("c", c))
+    gamma = np.arange(int(count("max_gamma", max_gamma)) + 1)
+    gain = _expected_tokens(alpha[..., None], gamma) / (gamma * c[..., None] + 1)
+    best = np.argmax(gain >= gain.max(axis=-1, keepdims=True) * (1 - TIE), axis=-1)
+    return scalar_or_array(best)
+
+
+def operations_factor(alpha: ArrayLike, gamma: ArrayLike, c_hat: ArrayLike) -> float | np.ndarray:
+    """Arithmetic operations per token, over those of plain decoding: (gamma c_hat + gamma + 1) / E[N].
+
+    Leviathan et al. 2023, Theorem 3.11. c_hat: operations per token of the draft over those of the target.
+    """
+    alpha, gamma, c_hat = probability("alpha", alpha), count("gamma", gamma), cost("c_hat", c_hat)
+    return scalar_or_array((gamma * c_hat + gamma + 1) / _expected_tokens(alpha, gamma))
+
+
+def alpha_from_counts(accepted: ArrayLike, rejected: ArrayLike) -> float | np.ndarray:
+    """alpha = accepted / (accepted + rejected); NaN where nothing was examined.
+
+    The maximum-likelihood estimate when a round stops at its first rejection or after gamma tokens (derived: the
+    likelihood alpha^accepted (1 - alpha)^rejected). Dividing by the tokens proposed would count discarded ones as if
+    they had been examined.
+    """
+    accepted, rejected = count("accepted", accepted), count("rejected", rejected)
+    with np.errstate(invalid="ignore"):
+        return scalar_or_array(np.divide(accepted, accepted + rejected))
+
+
+def _expected_tokens(alpha: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """Eq. 1 through expm1 and log1p, which keep the digits that 1 - alpha^(gamma + 1) loses near alpha = 1."""
+    miss = 1.0 - alpha
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = -np.expm1((gamma + 1.0) * np.log1p(-miss)) / miss
+    return np.where((miss == 0) | (gamma == 0), gamma + 1.0, value)

@@ -1,0 +1,1 @@
+"""Training of what the workbench ships: the embedded family. Run `python -m specworkbench.training --help`."""

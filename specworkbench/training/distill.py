@@ -1,0 +1,28 @@
+"""Distillation of the drafts: one forward of the finished target teaches all of them at once."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+HARD_SHARE = 0.1  # weight of the text's own next token; the rest is the teacher's distribution at temperature 1
+
+
+def distil_losses(teacher: torch.nn.Module):
+    """A loss for `Trainer`: cross entropy of every draft with (1 - HARD_SHARE) p + HARD_SHARE one-hot(next token).
+
+    Up to the constant entropy this is (1 - HARD_SHARE) KL(p || q) + HARD_SHARE times the hard-label loss.
+    """
+
+    def losses(models: dict[str, torch.nn.Module], ids: torch.Tensor) -> dict[str, torch.Tensor]:
+        inputs, targets = ids[:, :-1], ids[:, 1:].flatten()
+        with torch.no_grad():
+            soft = torch.softmax(teacher(input_ids=inputs, use_cache=False).logits.flatten(0, 1), -1)
+            soft.mul_(1 - HARD_SHARE)
+            soft[torch.arange(len(targets)), targets] += HARD_SHARE
+        return {
+            name: functional.cross_entropy(model(input_ids=inputs, use_cache=False).logits.flatten(0, 1), soft)
+            for name, model in models.items()
+        }
+
+    return losses

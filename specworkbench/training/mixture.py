@@ -1,0 +1,59 @@
+"""Token streams of the three buckets and the batches drawn from them, as a pure function of the sequence's number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specworkbench.training.corpus import BUCKETS, Corpus
+from specworkbench.training.tokenizer import END_OF_TEXT_ID
+
+SHARES = (0.55, 0.20, 0.25)  # of tokens: code, prose, structured
+GOLDEN = 0.6180339887498949
+
+
+def encode_documents(tokenizer, texts: list[str]) -> np.ndarray:
+    """All texts in order, each ended by END_OF_TEXT: (tokens,) uint16."""
+    pieces = []
+    for encoding in tokenizer.backend_tokenizer.encode_batch(texts, add_special_tokens=False):
+        pieces += [np.asarray(encoding.ids, np.uint16), np.asarray([END_OF_TEXT_ID], np.uint16)]
+    return np.concatenate(pieces)
+
+
+def encode_corpus(tokenizer, corpus: Corpus, heldout: bool) -> dict[str, np.ndarray]:
+    """{bucket: (tokens,) uint16} of one side of the split; training documents shuffled by a fixed seed."""
+    streams = {}
+    for bucket in BUCKETS:
+        texts = corpus.texts(bucket, heldout)
+        if not heldout:
+            texts = [texts[i] for i in np.random.default_rng(0).permutation(len(texts))]
+        streams[bucket] = encode_documents(tokenizer, texts)
+    return streams
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Windows from the three streams in the proportions SHARES; every window of a stream is seen once an epoch.
+
+    Sequence number i belongs to a bucket by a golden-ratio sequence, so that any run of sequences has nearly the shares
+    asked for, and the k-th sequence of a bucket is window k of a permutation that changes with every epoch.
+    """
+
+    streams: dict[str, np.ndarray]
+    seed: int = 0
+
+    def batch(self, first: int, count: int, length: int) -> np.ndarray:
+        """Sequences `first` to `first + count - 1`: (count, length + 1) int64 token ids."""
+        return np.stack([self._sequence(first + i, length) for i in range(count)])
+
+    def _sequence(self, index: int, length: int) -> np.ndarray:
+        point = (index + 0.5) * GOLDEN % 1.0
+        which = int(np.searchsorted(np.cumsum(SHARES)[:-1], point, side="right"))
+        stream = self.streams[BUCKETS[which]]
+        windows = (len(stream) - 1) // length - 1
+        epoch, slot = divmod(int(index * SHARES[which]), windows)
+        rng = np.random.default_rng((self.seed, which, epoch, length))
+        offset = int(rng.integers(length))  # windows start elsewhere in every epoch
+        start = offset + int(rng.permutation(windows)[slot]) * length
+        return stream[start : start + length + 1].astype(np.int64)

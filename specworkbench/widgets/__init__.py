@@ -1,0 +1,9 @@
+"""Widgets to look at traces and to decode, usable alone from any notebook. No torch until something is decoded."""
+
+from specworkbench.widgets.explorer import Explorer, explore
+from specworkbench.widgets.inspector import Inspector
+from specworkbench.widgets.live import LiveDecode
+from specworkbench.widgets.tables import tokens_of
+from specworkbench.widgets.token_strip import TokenStrip
+
+__all__ = ["Explorer", "Inspector", "LiveDecode", "TokenStrip", "explore", "tokens_of"]

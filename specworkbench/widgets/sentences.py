@@ -1,0 +1,194 @@
+"""A token's fate in a sentence with the numbers, for every outcome, rule and kind of proposer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from specworkbench.trace import Trace
+from specworkbench.widgets.tables import is_cut
+from specworkbench.widgets.text import distinct, number, quoted
+
+PROPOSER_NAMES = {"draft_model": "the draft", "ngram": "the n-gram lookup"}
+CUT_REASONS = {
+    "eos": "an end-of-sequence token came before it",
+    "stop_string": "a stop string was complete before it",
+    "length": "the limit of new tokens was reached before it",
+    "context": "the end of the target's context was reached before it",
+    "stopped": "decoding was stopped before it",
+}
+SHORTENED_REASONS = {
+    "budget": "the limit of new tokens left room for one only",
+    "context": "the target's context had room for one only",
+    "draft_context": "the draft's context was full",
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The rule's decision at a position: accepted iff u < accept_prob. `u` is null where the rule draws nothing."""
+
+    accept_prob: float
+    u: float
+    accepted: bool
+    greedy: bool
+
+
+def decision_of(trace: Trace, row: pd.Series) -> Decision | None:
+    """The decision at the token's position (for a corrected token, on the rejected one); None where none was made."""
+    if row["outcome"] == "corrected":
+        row = _partner(trace, row, "rejected")
+    if row is None or row["outcome"] not in ("accepted", "rejected"):
+        return None
+    greedy = trace.manifest["rule"]["name"] == "greedy"
+    return Decision(float(row["accept_prob"]), float(row["u"]), row["outcome"] == "accepted", greedy)
+
+
+def sentence(trace: Trace, row: pd.Series) -> str:
+    """What became of the token of this row of `trace.positions`, and why, with the numbers."""
+    body = _WRITERS[row["outcome"]](trace, row)
+    start = f"Round {row['round']}, position {row['position']}: "
+    return start + body + (_cut(trace, row) if is_cut(row["outcome"], bool(row["emitted"])) else "")
+
+
+def scalars(row: pd.Series) -> list[tuple[str, str]]:
+    """(name, value) of the position's recorded numbers, those that are not null, for a line below the sentence."""
+    shown = [
+        ("p", row["p"]),
+        ("q", row["q"]),
+        ("overlap", row["overlap"]),
+        ("TV", row["tv"]),
+        ("residual mass", row["residual_mass"]),
+    ]
+    pairs = [(name, number(value)) for name, value in shown if not pd.isna(value)]
+    pairs.append(("entropy of p", f"{row['entropy_p']:.2f} nats"))
+    if not pd.isna(row["entropy_q"]):
+        pairs.append(("entropy of q", f"{row['entropy_q']:.2f} nats"))
+    pairs.append(("rank in p", str(row["rank_p"])))
+    if not pd.isna(row["rank_q"]):
+        pairs.append(("rank in q", str(row["rank_q"])))
+    if not pd.isna(row["u_draw"]):
+        pairs.append(("drawn with u", number(row["u_draw"])))
+    return pairs
+
+
+def _accepted(trace: Trace, row: pd.Series) -> str:
+    if _greedy(trace):
+        return f"{_guess(trace, row)}. It is the target's most probable token too, so it was accepted."
+    probability, u = distinct(row["accept_prob"], row["u"])
+    if row["accept_prob"] >= 1:
+        return f"{_guess(trace, row)}; {_rule(trace)} = 1, so it was accepted whatever u (u = {u})."
+    return (
+        f"{_guess(trace, row)}; accepted with probability {_rule(trace)} = {probability}; u = {u} < {probability}, "
+        "so it was accepted."
+    )
+
+
+def _rejected(trace: Trace, row: pd.Series) -> str:
+    partner = _partner(trace, row, "corrected")
+    instead = "another token" if partner is None else _text(trace, partner)
+    if _greedy(trace):
+        return f"{_guess(trace, row)}. The target's most probable token is {instead}, which took its place: rejected."
+    probability, u = distinct(row["accept_prob"], row["u"])
+    return (
+        f"{_guess(trace, row)}; accepted with probability {_rule(trace)} = {probability}; u = {u} ≥ {probability}, "
+        f"so it was rejected and {instead} was drawn from the residual (mass {number(row['residual_mass'])})."
+    )
+
+
+def _discarded(trace: Trace, row: pd.Series) -> str:
+    together = trace.round_positions(int(row["sequence"]), int(row["round"]))
+    rejected = together[together["outcome"] == "rejected"]
+    where = f" at position {rejected['position'].iloc[0]}" if len(rejected) else ""
+    return (
+        f"{_guess(trace, row)}, but it continues a token that was rejected{where}, so it was discarded without being "
+        "examined."
+    )
+
+
+def _corrected(trace: Trace, row: pd.Series) -> str:
+    partner = _partner(trace, row, "rejected")
+    instead = "the rejected token" if partner is None else f"the rejected {_text(trace, partner)}"
+    if _greedy(trace):
+        return f"{_text(trace, row)} is the target's most probable token and took the place of {instead}."
+    mass = row["residual_mass"]
+    share = max(row["p"] - row["q"], 0.0) / mass if mass > 0 else math.nan
+    return (
+        f"in place of {instead}, {_text(trace, row)} was drawn from the residual max(p − q, 0), whose mass is "
+        f"{number(mass)}: p = {number(row['p'])}, q = {number(row['q'])}, so it had the chance "
+        f"(p − q)/{number(mass)} = {number(share)} there."
+    )
+
+
+def _bonus(trace: Trace, row: pd.Series) -> str:
+    proposed = int(_round(trace, row)["proposed"])
+    all_of_them = "the one proposed token was" if proposed == 1 else f"all {proposed} proposed tokens were"
+    how = "as its most probable token" if _greedy(trace) else f"with p = {number(row['p'])}"
+    return f"{all_of_them} accepted, so the target's row after them gave one token more, {_text(trace, row)}, {how}."
+
+
+def _plain(trace: Trace, row: pd.Series) -> str:
+    how = "as its most probable token" if _greedy(trace) else f"with p = {number(row['p'])}"
+    step = _round(trace, row)
+    if trace.manifest["proposer"]["name"] == "none":
+        why = "plain decoding"
+    elif step["shortened"]:
+        why = f"nothing was proposed, since {SHORTENED_REASONS.get(step['shortened'], step['shortened'])}"
+    else:
+        why = f"{_proposer(trace)} found no guess, so the round is a plain one"
+    return f"{why}; the target gave {_text(trace, row)} itself, {how}."
+
+
+_WRITERS = {
+    "accepted": _accepted,
+    "rejected": _rejected,
+    "discarded": _discarded,
+    "corrected": _corrected,
+    "bonus": _bonus,
+    "plain": _plain,
+}
+
+
+def _guess(trace: Trace, row: pd.Series) -> str:
+    """The clause that every proposed token's sentence begins with."""
+    token = _text(trace, row)
+    if trace.manifest["proposer"]["deterministic"]:
+        return f"{_proposer(trace)} guessed {token} outright (q = 1), the target p = {number(row['p'])}"
+    return f"{_proposer(trace)} gave {token} q = {number(row['q'])}, the target p = {number(row['p'])}"
+
+
+def _rule(trace: Trace) -> str:
+    """The rule's formula for accept_prob, as far as it is known here."""
+    name = trace.manifest["rule"]["name"]
+    return "min(1, p/q)" if name == "token" else f"accept_prob (rule {name})"
+
+
+def _cut(trace: Trace, row: pd.Series) -> str:
+    reason = trace.sequences[int(row["sequence"])]["stop_reason"]
+    return f" It was not emitted: {CUT_REASONS.get(reason, 'the sequence had ended before it')}."
+
+
+def _proposer(trace: Trace) -> str:
+    return PROPOSER_NAMES.get(trace.manifest["proposer"]["name"], "the proposer")
+
+
+def _greedy(trace: Trace) -> bool:
+    return trace.manifest["rule"]["name"] == "greedy"
+
+
+def _text(trace: Trace, row: pd.Series) -> str:
+    return quoted(trace.token_text(row["token"]))
+
+
+def _round(trace: Trace, row: pd.Series) -> pd.Series:
+    rounds = trace.rounds
+    return rounds[(rounds["sequence"] == row["sequence"]) & (rounds["round"] == row["round"])].iloc[0]
+
+
+def _partner(trace: Trace, row: pd.Series, outcome: str) -> pd.Series | None:
+    """The other token of the same position: the corrected one of a rejected one, and the reverse."""
+    together = trace.round_positions(int(row["sequence"]), int(row["round"]))
+    found = together[(together["position"] == row["position"]) & (together["outcome"] == outcome)]
+    return found.iloc[0] if len(found) else None

@@ -1,0 +1,107 @@
+"""What the widgets show of a trace, as tables: the tokens of a strip, and p against q at one position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specworkbench.errors import InputError
+from specworkbench.trace import Trace
+from specworkbench.widgets.text import visible
+
+
+def strip_rows(trace: Trace, sequence: int) -> pd.DataFrame:
+    """All tokens of a sequence in the order of a strip: by round; as proposed, then the token that was drawn.
+
+    Rows of `trace.positions`, numbered from 0 as in the strip. Raises `InputError` for a sequence that is not there.
+    """
+    if not 0 <= sequence < len(trace.sequences):
+        raise InputError(f"there is no sequence {sequence}; the trace has {len(trace.sequences)}, counted from 0")
+    rows = trace.positions[trace.positions["sequence"] == sequence]
+    order = np.lexsort((rows["node"], rows["node"] < 0, rows["round"]))
+    return rows.iloc[order].reset_index(drop=True)
+
+
+def tokens_of(trace: Trace, sequence: int = 0) -> list[dict[str, Any]]:
+    """The tokens of a sequence as `TokenStrip` takes them: text (visible), outcome, emitted, round, position, label."""
+    columns = ["token", "outcome", "emitted", "round", "position"]
+    tokens = []
+    for token, outcome, emitted, round_index, position in strip_rows(trace, sequence)[columns].itertuples(index=False):
+        text, cut = visible(trace.token_text(token)), is_cut(outcome, emitted)
+        label = f"Round {round_index}, position {position}: {text}, {outcome}{', not emitted' if cut else ''}"
+        tokens.append(
+            {
+                "text": text,
+                "outcome": outcome,
+                "emitted": bool(emitted),
+                "round": int(round_index),
+                "position": int(position),
+                "label": label,
+            }
+        )
+    return tokens
+
+
+def is_cut(outcome: str, emitted: bool) -> bool:
+    """Whether the rule kept a token that the end of the sequence cut off."""
+    return not emitted and outcome not in ("rejected", "discarded")
+
+
+def distribution_table(trace: Trace, row: pd.Series, top: int = 12) -> pd.DataFrame | None:
+    """p, q, overlap and residual at a token's position, for `plots.distribution`; None without distributions.
+
+    row: a row of `trace.positions`. The `top` tokens by max(p, q), the token itself and the others of its position
+    stand alone, by falling p; the last row holds all others, so that p and q sum to 1. Its overlap and residual are
+    what the recorded scalars, which were computed from whole rows, leave over.
+    """
+    found = trace.distribution(int(row["sequence"]), int(row["round"]), int(row["position"]))
+    if found is None:
+        return None
+    marks = _marks(trace, row)
+    proposed = found.q is not None
+    q = found.q if proposed else np.full(len(found.p), np.nan)
+    height = np.fmax(found.p, q)
+    keep = np.zeros(len(height), dtype=bool)
+    keep[np.argsort(-height, kind="stable")[:top]] = True
+    keep |= np.isin(found.tokens, list(marks))
+    keep &= (height > 0) | np.isin(found.tokens, list(marks))
+    p, q, tokens = found.p[keep], q[keep], found.tokens[keep]
+    table = pd.DataFrame(
+        {
+            "label": [visible(trace.token_text(token)) for token in tokens],
+            "p": p,
+            "q": q,
+            "overlap": np.minimum(p, q),
+            "residual": np.maximum(p - q, 0.0),
+            "mark": [marks.get(int(token), "") for token in tokens],
+        }
+    ).sort_values("p", ascending=False, kind="stable")
+    return pd.concat([table, _other(table, row, proposed)], ignore_index=True)
+
+
+def _marks(trace: Trace, row: pd.Series) -> dict[int, str]:
+    """{token id: outcome} of the tokens at this position of the round; the selected one last, so that it wins."""
+    together = trace.round_positions(int(row["sequence"]), int(row["round"]))
+    together = together[together["position"] == row["position"]]
+    marks = dict(zip(together["token"].astype(int), together["outcome"], strict=True))
+    return marks | {int(row["token"]): row["outcome"]}
+
+
+def _other(table: pd.DataFrame, row: pd.Series, proposed: bool) -> pd.DataFrame:
+    """The row of all tokens that have no bar of their own."""
+
+    def rest(total: float, column: str) -> float:
+        return max(0.0, float(total) - float(table[column].sum()))
+
+    return pd.DataFrame(
+        {
+            "label": ["all others"],
+            "p": [rest(1.0, "p")],
+            "q": [rest(1.0, "q") if proposed else np.nan],
+            "overlap": [rest(row["overlap"], "overlap") if proposed else np.nan],
+            "residual": [rest(row["residual_mass"], "residual") if proposed else np.nan],
+            "mark": [""],
+        }
+    )
