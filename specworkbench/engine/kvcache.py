@@ -8,6 +8,11 @@ from transformers import Cache, DynamicCache, PreTrainedConfig
 
 from specworkbench.errors import InputError
 
+NO_ROLLBACK = (
+    "this model keeps a recurrent state, which cannot be rolled back after a rejected guess; "
+    "speculative decoding needs a model with attention layers only (proposer none decodes plainly)"
+)
+
 
 class KVCache:
     """The keys and values of one sequence.
@@ -46,10 +51,7 @@ class KVCache:
         if not 0 <= tokens <= self.length:
             raise ValueError(f"cannot roll back {tokens} of {self.length} cached tokens")
         if tokens and not self.can_rollback:
-            raise InputError(
-                "this model keeps a recurrent state, which cannot be rolled back after a rejected guess; "
-                "speculative decoding needs a model with attention layers only (plain decoding works)"
-            )
+            raise InputError(NO_ROLLBACK)
         if tokens or self._records_past:
             self.cache.crop(-tokens)
         self.length -= tokens

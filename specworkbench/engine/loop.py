@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer, Verdict, Verifier
+from specworkbench.engine.kvcache import NO_ROLLBACK
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import RoundUniforms, Streams
@@ -123,6 +124,8 @@ class Sequence:
             forward = self.target.forward(context.ids(0, -1), self.cache, rows=1, layers=needs.hidden_layers)
             self.cache.rollback(0)
             context.hidden = forward.hidden
+        if self.proposer.name != "none" and not self.cache.can_rollback:
+            raise InputError(NO_ROLLBACK)
         context.cache = self.cache if needs.cache else None
         self.clock.mark("verify")
         self.proposer.reset()
@@ -138,9 +141,10 @@ class Sequence:
         length = len(context.tokens)
         asked, shortened = self._asked(length)
         clock.start()
+        last = context.ids(-1)
         proposal, drafted = self._propose(asked)
         clock.mark("propose")
-        target_probs = self._target_rows(proposal)
+        target_probs = self._target_rows(last, proposal)
         clock.mark("verify")
         choose, uniforms = self.streams.for_verifier(self.index, context.round, proposal.size, drafted)
         verdict = self.verifier.verify(proposal, target_probs, choose)
@@ -174,10 +178,10 @@ class Sequence:
             raise ValueError(f"the proposer {self.proposer.name} gave {proposal.size} tokens, {asked} were asked for")
         return proposal, drafted
 
-    def _target_rows(self, proposal: Proposal) -> torch.Tensor:
-        """(n + 1, vocab) probabilities of the target after the context and after each guess."""
+    def _target_rows(self, last: torch.Tensor, proposal: Proposal) -> torch.Tensor:
+        """(n + 1, vocab) probabilities of the target after the last token of the context and after each guess."""
         context, needs = self.context, self.proposer.needs
-        ids = torch.cat([context.ids(-1), proposal.tokens])
+        ids = torch.cat([last, proposal.tokens])
         forward = self.target.forward(ids, self.cache, layers=needs.hidden_layers)
         context.hidden = forward.hidden
         target_probs = self.sampler(forward.logits, context.seen, proposal.tokens)

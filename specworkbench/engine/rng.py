@@ -78,34 +78,39 @@ class UniformChooser:
 
 @dataclass(frozen=True)
 class RoundUniforms:
-    """The uniforms a round may use, on the device: draft (asked,), accept (n,), drawn (n + 1,) (residual.., bonus)."""
+    """The uniforms of a round, on the device: draft (asked,), accept (n,), drawn (n + 1,) (residual.., bonus).
+
+    pool: accept, residual and bonus for all positions that were asked for, before n, the number proposed, is known.
+    """
 
     draft: torch.Tensor
     accept: torch.Tensor | None = None
     drawn: torch.Tensor | None = None
+    pool: torch.Tensor | None = None
 
 
 class Streams:
-    """The source of choosers for real decoding: uniforms of the four streams, moved to the device a round at a time."""
+    """The source of choosers for real decoding: uniforms of the four streams, moved to the device once a round."""
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype):
         self.seed, self.device, self.dtype = seed, device, dtype
 
     def for_proposer(self, sequence: int, round_index: int, asked: int) -> tuple[Chooser, RoundUniforms]:
-        """Chooser of the draft stream for a round that asks for `asked` tokens."""
-        draft = self._to_device(uniforms(self.seed, "draft", sequence, round_index, asked))
-        return UniformChooser(None, draft), RoundUniforms(draft)
+        """Chooser of the draft stream for a round that asks for `asked` tokens; the rule's uniforms come along."""
+        counts = {"draft": asked, "accept": asked, "residual": asked, "bonus": asked + 1}
+        values = [uniforms(self.seed, stream, sequence, round_index, count) for stream, count in counts.items()]
+        pool = self._to_device(np.concatenate(values))
+        return UniformChooser(None, pool[:asked]), RoundUniforms(pool[:asked], pool=pool[asked:])
 
     def for_verifier(
         self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
     ) -> tuple[Chooser, RoundUniforms]:
         """Chooser of the accept stream (positions 1..n), the residual stream (1..n) and the bonus stream (n + 1)."""
-        accept = uniforms(self.seed, "accept", sequence, round_index, proposed)
-        residual = uniforms(self.seed, "residual", sequence, round_index, proposed)
-        bonus = uniforms(self.seed, "bonus", sequence, round_index, proposed + 1)[proposed:]
-        values = self._to_device(np.concatenate([accept, residual, bonus]))
-        chooser = UniformChooser(values[:proposed], values[proposed:])
-        return chooser, RoundUniforms(drafted.draft, values[:proposed], values[proposed:])
+        pool, n = drafted.pool, proposed
+        asked = (pool.shape[0] - 1) // 3
+        accept, residual, bonus = pool[:asked], pool[asked : 2 * asked], pool[2 * asked :]
+        used = RoundUniforms(drafted.draft, accept[:n], torch.cat([residual[:n], bonus[n : n + 1]]))
+        return UniformChooser(used.accept, used.drawn), used
 
     def _to_device(self, values: np.ndarray) -> torch.Tensor:
         if self.dtype == torch.float32:  # rounding to float32 must not reach 1.0

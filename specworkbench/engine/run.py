@@ -105,13 +105,19 @@ class Decoder:
         """The trace of all sequences so far. Raises `InputError` when this decoder does not record."""
         if self.recorder is None:
             raise InputError("this decoder records nothing; give it capture='none' or more to have a trace")
-        self.recorder.flush()
         trace = self.recorder.trace(self._manifest())
         trace.manifest["vocabulary"] = self._vocabulary(trace)
         return trace
 
     def _entry(
-        self, sequence: Sequence, output: list[int], prompt: str, id: str, bucket: str, stop_reason: str, ms_total: float
+        self,
+        sequence: Sequence,
+        output: list[int],
+        prompt: str,
+        id: str,
+        bucket: str,
+        stop_reason: str,
+        ms_total: float,
     ) -> dict[str, Any]:
         context = sequence.context
         return {

@@ -9,9 +9,10 @@ from specworkbench.plots import palette
 from specworkbench.plots.style import columns_of, error_bars, finish
 
 QUANTITIES = {
-    "acceptance": "accepted, once examined",
-    "survival": "accepted together with all before it, S_j",
+    "acceptance": ("low", "high", "examined", "accepted, once examined"),
+    "survival": ("survival_low", "survival_high", "rounds", "accepted together with all before it: S_j"),
 }
+"""Column of the value: columns of its interval's ends and of its count, and its name in the legend."""
 
 
 def acceptance(
@@ -23,31 +24,31 @@ def acceptance(
 ) -> go.Figure:
     """Two series over the position: conditional acceptance, and survival S_j from the round's start.
 
-    table: one row a position: `position` (1, 2, ...), `acceptance`, `survival` (probabilities) and the ends of their
-    intervals, `acceptance_low`, `acceptance_high`, `survival_low`, `survival_high`; `examined` (a count of tokens),
-    where the table has it, is shown on hovering.
+    table: one row a position, as `analysis.acceptance_by_position` gives it: `position` (1, 2, ...), `acceptance` with
+    the ends of its interval `low`, `high`, `survival` with `survival_low`, `survival_high` (probabilities), and the
+    counts they rest on, `examined` (tokens) and `rounds`.
     """
-    wanted = [f"{name}{end}" for name in QUANTITIES for end in ("", "_low", "_high")]
-    columns_of("acceptance", table, ("position", *wanted))
+    wanted = [column for columns in QUANTITIES.values() for column in columns[:3]]
+    columns_of("acceptance", table, ("position", *QUANTITIES, *wanted))
     figure = go.Figure([_series(table, name, number) for number, name in enumerate(QUANTITIES)])
     figure.update_xaxes(title_text="position in the round", dtick=1)
     figure.update_yaxes(title_text="probability", range=[0, 1.05])
     return finish(figure, title, template, height)
 
 
-def _series(table: pd.DataFrame, name: str, number: int) -> go.Scatter:
-    counts = table["examined"] if "examined" in table else pd.Series([None] * len(table))
-    hover = "position %{x}: %{y:.3f} (%{customdata[0]:.3f} to %{customdata[1]:.3f})"
-    if "examined" in table:
-        hover += ", %{customdata[2]} examined"
+def _series(table: pd.DataFrame, value: str, number: int) -> go.Scatter:
+    low, high, count, name = QUANTITIES[value]
+    hover = (
+        f"position %{{x}}: %{{y:.3f}} (%{{customdata[0]:.3f}} to %{{customdata[1]:.3f}}), %{{customdata[2]}} {count}"
+    )
     return go.Scatter(
         x=table["position"],
-        y=table[name],
-        error_y=error_bars(table, name, f"{name}_low", f"{name}_high"),
-        customdata=list(zip(table[f"{name}_low"], table[f"{name}_high"], counts, strict=True)),
+        y=table[value],
+        error_y=error_bars(table, value, low, high),
+        customdata=table[[low, high, count]],
         mode="lines+markers",
-        name=QUANTITIES[name],
+        name=name,
         line={"color": palette.SERIES[number], "width": 2, "dash": ("solid", "dot")[number]},
         marker={"size": 9, "symbol": palette.SYMBOLS[number]},
-        hovertemplate=f"{hover}<extra>{QUANTITIES[name]}</extra>",
+        hovertemplate=f"{hover}<extra>{name}</extra>",
     )

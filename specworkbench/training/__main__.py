@@ -1,4 +1,4 @@
-"""`python -m specworkbench.training family` trains, exports and evaluates the embedded family; `prompts` cuts its prompts."""
+"""`python -m specworkbench.training family` trains and evaluates the embedded family; `prompts` cuts its prompts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep freed blocks: tensors of 64 MB otherwise cost a page fault a page at every step (2.5 times slower)."""
+    """Let glibc keep freed blocks: else tensors of 64 MB cost a fault a page at every step (2.5 times slower)."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(-4, 0)  # M_MMAP_MAX: never mmap a block
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: do not give the top back

@@ -58,7 +58,7 @@ def share_of(text: str) -> float:
 
 
 def split_key(path: str) -> str:
-    """The name that decides the side: `test_decimal`, `_pydecimal` and `decimal` share one; packages' `__init__` take the folder's."""
+    """The name that decides the side, one for `test_decimal`, `_pydecimal`, `decimal`; `__init__` has the folder's."""
     parts = path.removesuffix(".py").split("/")
     stem = parts[-2] if parts[-1] in ("__init__", "__main__") and len(parts) > 1 else parts[-1]
     return re.sub(r"^(_+|test_?|py)+|_+$|_?tests?$", "", stem) or stem
@@ -113,7 +113,7 @@ def topics() -> dict[str, str]:
     return {name: table[name].strip("\n") + "\n" for name in sorted(table)}
 
 
-def _without_shared_lines(documents: list[Document]) -> list[Document]:
+def without_shared_lines(documents: list[Document]) -> list[Document]:
     """Drop held-out documents too many of whose long lines also occur in training documents of their bucket."""
 
     def long_lines(text: str) -> set[str]:
@@ -158,4 +158,4 @@ def collect() -> Corpus:
     """The whole corpus; about ten seconds."""
     documents = library_documents()
     documents += generated_documents("train", TRAIN_GENERATED) + generated_documents("heldout", HELDOUT_GENERATED)
-    return Corpus(tuple(_without_shared_lines(documents)))
+    return Corpus(tuple(without_shared_lines(documents)))

@@ -1,4 +1,4 @@
-"""All stages of the family in order: corpus, tokenizer, target, drafts, export, evaluation. Each resumes where it stopped."""
+"""All stages of the family in order: corpus, tokenizer, target, drafts, export, evaluation; each can be resumed."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def look(trainer: Trainer, corpus: corpora.Corpus, tokenizer) -> None:
     """Print held-out bits per byte on a slice of every bucket, and three samples of the first model."""
     first = next(iter(trainer.models.values())).eval()
     for name, model in trainer.models.items():
-        rates = {b: bits_per_byte(model, tokenizer, corpus.texts(b, True), 512, 4096) for b in corpora.BUCKETS}
+        rates = {b: bits_per_byte(model, tokenizer, corpus.texts(b, True), 512, 2048) for b in corpora.BUCKETS}
         shown = ", ".join(f"{bucket} {rate:.3f}" for bucket, rate in rates.items())
         tqdm.write(f"\n== {name} step {trainer.progress.step}, {trainer.progress.tokens} tokens: bits per byte {shown}")
     for prompt in LOOKS:
-        tqdm.write(f"--- {prompt}{sample(first, tokenizer, prompt)}")
+        tqdm.write(f"--- {prompt}{sample(first, tokenizer, prompt, tokens=60)}")
     first.train()
 
 

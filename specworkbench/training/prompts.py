@@ -63,7 +63,7 @@ def make_prompts(corpus: Corpus, tokenizer) -> list[dict[str, str]]:
                         found.append(piece)
         if len(found) < PER_BUCKET:
             raise ValueError(
-                f"Only {len(found)} of {PER_BUCKET} prompts could be cut from the held-out {bucket} documents of this Python."
+                f"Only {len(found)} of {PER_BUCKET} prompts fit into this Python's held-out {bucket} documents."
             )
         records += [{"id": f"{bucket}-{i + 1:02d}", "bucket": bucket, "prompt": piece} for i, piece in enumerate(found)]
     return records

@@ -14,27 +14,33 @@ import random
 from collections.abc import Callable
 
 FIRST = (
-    "Ada Alan Barbara Carl Chen Clara David Dennis Edsger Elena Emmy Erik Fatima Frances Grace Hana Hedy Ivan James Joan John Julia "
-    "Karen Ken Kofi Leslie Linus Lucia Maria Marta Mei Miguel Nadia Niklaus Noor Olga Omar Paul Priya Radia Rosa Samuel Sofia "
-    "Tariq Tim Vera Wei Yuki Zoe"
+    "Ada Alan Barbara Carl Chen Clara David Dennis Edsger Elena Emmy Erik Fatima Frances Grace Hana Hedy Ivan "
+    "James Joan John Julia Karen Ken Kofi Leslie Linus Lucia Maria Marta Mei Miguel Nadia Niklaus Noor Olga "
+    "Omar Paul Priya Radia Rosa Samuel Sofia Tariq Tim Vera Wei Yuki Zoe"
 ).split()
 LAST = (
-    "Adams Allen Bauer Becker Brown Castro Chen Cohen Costa Davis Diaz Evans Fischer Garcia Gupta Haddad Hansen Hopper Ito Ivanov "
-    "Jones Kaya Kim Kumar Larsen Lee Lopez Martin Mensah Miller Moreau Nguyen Novak Okafor Olsen Park Patel Perez Ritchie Rossi "
-    "Sato Schmidt Silva Singh Smith Tanaka Turing Wang Weber Wilson Wright Young"
+    "Adams Allen Bauer Becker Brown Castro Chen Cohen Costa Davis Diaz Evans Fischer Garcia Gupta Haddad "
+    "Hansen Hopper Ito Ivanov Jones Kaya Kim Kumar Larsen Lee Lopez Martin Mensah Miller Moreau Nguyen Novak "
+    "Okafor Olsen Park Patel Perez Ritchie Rossi Sato Schmidt Silva Singh Smith Tanaka Turing Wang Weber "
+    "Wilson Wright Young"
 ).split()
 CITIES = {
-    "Berlin": "DE", "Paris": "FR", "Madrid": "ES", "Rome": "IT", "Vienna": "AT", "Oslo": "NO", "Lisbon": "PT", "Dublin": "IE",
-    "London": "GB", "Tokyo": "JP", "Seoul": "KR", "Mumbai": "IN", "Lagos": "NG", "Cairo": "EG", "Lima": "PE", "Boston": "US",
-    "Chicago": "US", "Toronto": "CA", "Sydney": "AU", "Zurich": "CH",
+    "Berlin": "DE", "Paris": "FR", "Madrid": "ES", "Rome": "IT", "Vienna": "AT", "Oslo": "NO", "Lisbon": "PT",
+    "Dublin": "IE", "London": "GB", "Tokyo": "JP", "Seoul": "KR", "Mumbai": "IN", "Lagos": "NG", "Cairo": "EG",
+    "Lima": "PE", "Boston": "US", "Chicago": "US", "Toronto": "CA", "Sydney": "AU", "Zurich": "CH",
 }  # fmt: skip
 PRODUCTS = {
     "keyboard": 49.0, "mouse": 19.5, "monitor": 229.0, "laptop": 999.0, "headset": 79.9, "webcam": 59.0, "cable": 7.5,
-    "charger": 24.9, "desk lamp": 34.0, "notebook": 3.2, "pencil": 0.8, "backpack": 64.0, "chair": 149.0, "router": 89.0,
-    "speaker": 45.5, "tablet": 329.0,
+    "charger": 24.9, "desk lamp": 34.0, "notebook": 3.2, "pencil": 0.8, "backpack": 64.0, "chair": 149.0,
+    "router": 89.0, "speaker": 45.5, "tablet": 329.0,
 }  # fmt: skip
-SERVICES = "auth billing cache catalog gateway indexer mailer metrics orders payments scheduler search sessions storage".split()
-WORDS = "alpha amber arctic atlas beacon cedar cobalt delta ember falcon harbor jade lotus maple nova onyx orbit pine quartz river".split()
+SERVICES = (
+    "auth billing cache catalog gateway indexer mailer metrics orders payments scheduler search sessions storage"
+).split()
+WORDS = (
+    "alpha amber arctic atlas beacon cedar cobalt delta ember falcon harbor jade lotus maple nova onyx orbit "
+    "pine quartz river"
+).split()
 UNITS = {
     "temperature": ("C", 15, 30),
     "humidity": ("%", 30, 70),
@@ -216,8 +222,11 @@ def service_log(rng: random.Random) -> str:
         request += 1
         user, path, failed = rng.choice(FIRST).lower(), rng.choice(PATHS[2:7]), rng.random() < 0.15
         end = f"failed status={rng.choice([500, 502, 503])}" if failed else "finished status=200"
-        steps = [("INFO", f"started user={user} path={path}"), ("DEBUG", f"{rng.choice(['cache hit', 'cache miss', 'query ok'])} path={path}"),
-                 ("ERROR" if failed else "INFO", f"{end} duration={rng.randrange(2, 400)}ms")]  # fmt: skip
+        steps = [
+            ("INFO", f"started user={user} path={path}"),
+            ("DEBUG", f"{rng.choice(['cache hit', 'cache miss', 'query ok'])} path={path}"),
+            ("ERROR" if failed else "INFO", f"{end} duration={rng.randrange(2, 400)}ms"),
+        ]
         for level, message in steps:
             when += datetime.timedelta(milliseconds=rng.randrange(1, 900))
             stamp = when.strftime("%Y-%m-%d %H:%M:%S,") + f"{when.microsecond // 1000:03d}"
@@ -247,26 +256,34 @@ def ini_document(rng: random.Random) -> str:
     """Sections of services with the same keys, ports counting up."""
     port, lines = rng.randrange(3, 60) * 100, []
     for i, service in enumerate(rng.sample(SERVICES, rng.randrange(2, 6))):
-        lines += [f"[{service}]", f"host = {service}.example.com", f"port = {port + i}", f"workers = {rng.choice([1, 2, 4, 8])}",
-                  f"timeout = {rng.choice([5, 10, 30, 60])}", f"log_file = /var/log/{service}.log", f"debug = {rng.choice(['yes', 'no'])}", ""]  # fmt: skip
+        lines += [
+            f"[{service}]", f"host = {service}.example.com", f"port = {port + i}",
+            f"workers = {rng.choice([1, 2, 4, 8])}", f"timeout = {rng.choice([5, 10, 30, 60])}",
+            f"log_file = /var/log/{service}.log", f"debug = {rng.choice(['yes', 'no'])}", "",
+        ]  # fmt: skip
     return "\n".join(lines)
 
 
 def toml_document(rng: random.Random) -> str:
     """A project description, then tables of services."""
     name, (first, last) = f"{rng.choice(WORDS)}-{rng.choice(SERVICES)}", (rng.choice(FIRST), rng.choice(LAST))
-    lines = ["[project]", f'name = "{name}"', f'version = "{rng.randrange(4)}.{rng.randrange(12)}.{rng.randrange(9)}"',
-             f'authors = ["{first} {last} <{first.lower()}@example.com>"]', f'homepage = "https://example.com/{name}"', ""]  # fmt: skip
+    lines = [
+        "[project]", f'name = "{name}"', f'version = "{rng.randrange(4)}.{rng.randrange(12)}.{rng.randrange(9)}"',
+        f'authors = ["{first} {last} <{first.lower()}@example.com>"]', f'homepage = "https://example.com/{name}"', "",
+    ]  # fmt: skip
     port = rng.randrange(30, 90) * 100
     for i, service in enumerate(rng.sample(SERVICES, rng.randrange(2, 5))):
-        lines += [f"[services.{service}]", f'image = "{name}/{service}:latest"', f"port = {port + i}", f"replicas = {rng.randrange(1, 5)}",
-                  f"enabled = {rng.choice(['true', 'true', 'false'])}", ""]  # fmt: skip
+        lines += [
+            f"[services.{service}]", f'image = "{name}/{service}:latest"', f"port = {port + i}",
+            f"replicas = {rng.randrange(1, 5)}", f"enabled = {rng.choice(['true', 'true', 'false'])}", "",
+        ]  # fmt: skip
     return "\n".join(lines)
 
 
 KINDS: dict[str, Callable[[random.Random], str]] = {
-    "json": json_document, "jsonl": jsonl_document, "csv": csv_document, "markdown": markdown_document, "log": service_log,
-    "json2": json_document, "aligned": aligned_document, "access": access_log, "ini": ini_document, "toml": toml_document,
+    "json": json_document, "jsonl": jsonl_document, "csv": csv_document, "markdown": markdown_document,
+    "log": service_log, "json2": json_document, "aligned": aligned_document, "access": access_log, "ini": ini_document,
+    "toml": toml_document,
 }  # fmt: skip
 
 

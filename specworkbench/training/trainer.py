@@ -32,6 +32,7 @@ class Settings:
     flat: float = 0.25  # share of the run before the rate falls linearly to zero
     clip: float = 1.0  # gradient norm
     checkpoint_minutes: float = 3.0
+    look_every: int = 4  # checkpoints between two calls of `at_checkpoint`
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains `models` together with `loss_of(models, ids) -> {name: loss}`; checkpoints to `folder`, resumes from it."""
+    """Trains `models` together by `loss_of(models, ids) -> {name: loss}`; checkpoints to `folder`, resumes from it."""
 
     def __init__(
         self, models: dict[str, torch.nn.Module], mixture: Mixture, settings: Settings, folder: Path,
@@ -102,7 +103,7 @@ class Trainer:
 
     def run(self, stop_after: int | None = None) -> None:
         """Train to the end, or for `stop_after` steps (a checkpoint is then written)."""
-        began, last_saved = time.perf_counter() - self.progress.seconds, time.perf_counter()
+        began, last_saved, saves = time.perf_counter() - self.progress.seconds, time.perf_counter(), 0
         last_step = None if stop_after is None else self.progress.step + stop_after
         with tqdm(total=100, initial=int(100 * self.share_done()), unit="%", mininterval=10) as bar:
             while self.share_done() < 1 and self.progress.step != last_step:
@@ -115,7 +116,8 @@ class Trainer:
                 bar.update(0)
                 if time.perf_counter() - last_saved > 60 * self.settings.checkpoint_minutes:
                     self._save()
-                    if self.at_checkpoint:
+                    saves += 1
+                    if self.at_checkpoint and saves % self.settings.look_every == 1 % self.settings.look_every:
                         self.at_checkpoint(self)
                     last_saved = time.perf_counter()
         self._save()

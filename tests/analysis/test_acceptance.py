@@ -82,7 +82,7 @@ def test_by_position_conditional_multiplies_to_survival(iid):
     whole = iid.rounds[iid.rounds["shortened"] == ""]
     table = analysis.acceptance_by_position(Trace(iid.manifest, whole, iid.positions))
     np.testing.assert_allclose(table["acceptance"].cumprod(), table["survival"], rtol=1e-12)
-    assert ((table["low"] <= BETA) & (BETA <= table["high"])).all()
+    assert ((table["low"] <= BETA) & (table["high"] >= BETA)).all()
     assert (table["examined"] == whole["examined"].ge(1).sum()).iloc[0]
     np.testing.assert_allclose(table["overlap"], BETA)
 

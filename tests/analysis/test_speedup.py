@@ -86,10 +86,10 @@ def test_the_prediction_is_the_formula_of_the_measured_figures(plain, speculativ
 def test_prediction_and_measurement_agree_where_the_formula_holds():
     """Rows that do not depend on the context, long outputs, rounds alone: what the formula assumes."""
     p, q = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]
-    settings = {"per_bucket": 8, "max_new_tokens": 150}
+    settings = {"per_bucket": 5, "max_new_tokens": 120}
     plain, speculative = toy_trace(p, q, proposer="none", **settings), toy_trace(p, q, gamma=3, **settings)
     measured = analysis.measured_speedup(plain, speculative, prefill=False)
-    assert measured.value == pytest.approx(analysis.predicted_speedup(plain, speculative), rel=0.04)
+    assert measured.value == pytest.approx(analysis.predicted_speedup(plain, speculative), rel=0.05)
 
 
 def test_a_row_has_the_keys_of_a_report_and_is_json(plain, speculative):

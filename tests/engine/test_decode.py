@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from specworkbench.engine import DecodeSettings, Decoder, Needs, SamplingSettings, decode, make_proposer
+from specworkbench.engine import Decoder, DecodeSettings, Needs, SamplingSettings, decode, decode_rounds, make_proposer
 from specworkbench.engine.proposers import NoProposer
 from specworkbench.errors import InputError
 from tests.engine.toys import LETTERS, toy_model
@@ -115,26 +115,19 @@ def test_a_prompt_of_one_token_needs_no_prefill():
     assert lengths == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("temperature", [0, 1])
-def test_the_targets_rows_equal_a_fresh_forward_after_every_kind_of_round(temperature):
-    decoder = Decoder(
-        TARGET,
-        proposers()["draft_model"],
-        settings=DecodeSettings(gamma=3, max_new_tokens=40, sampling=SamplingSettings(temperature=temperature)),
-        capture=None,
-    )
-    kinds, before = set(), TARGET.encode("abc")
-
-    def compare(step):
-        kinds.add(step.decision.accepted)
-        ids = torch.tensor(before + step.decision.proposed)
-        logits = TARGET.forward(ids, TARGET.new_cache(), rows=step.proposal.size + 1).logits
-        assert torch.allclose(step.target_probs, decoder_sampler(logits), atol=1e-10)
-        before.extend(step.emitted)
-
-    decoder_sampler = decoder.start("abc").sampler
-    decoder.run("abc", on_round=compare)
-    assert len(kinds) >= 3 or temperature == 0
+@pytest.mark.parametrize("name", ["draft_model", "ngram"])
+def test_the_targets_rows_equal_a_fresh_forward_after_every_kind_of_round(name):
+    kinds, settings = set(), DecodeSettings(gamma=3, max_new_tokens=40)
+    for prompt in ("abc", "g", "ababab"):
+        sequence = Decoder(TARGET, proposers()[name], settings=settings).start(prompt)
+        before = list(sequence.context.tokens)
+        for step in decode_rounds(sequence):
+            kinds.add((step.proposal.size, step.decision.accepted))
+            ids = torch.tensor(before + step.decision.proposed)
+            logits = TARGET.forward(ids, TARGET.new_cache(), rows=step.proposal.size + 1).logits
+            assert torch.allclose(step.target_probs, sequence.sampler(logits), atol=1e-10)
+            before += step.emitted
+    assert {(3, 0), (3, 1)} <= kinds and len(kinds) >= 4
 
 
 class Watching(NoProposer):

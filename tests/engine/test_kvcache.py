@@ -11,6 +11,7 @@ from transformers import (
     Qwen3NextForCausalLM,
 )
 
+from specworkbench.engine import SamplingSettings, decode, make_proposer
 from specworkbench.engine.models import LanguageModel
 from specworkbench.errors import InputError
 from tests.engine.toys import toy_model, toy_tokenizer
@@ -79,6 +80,22 @@ def test_a_recurrent_state_is_refused_with_a_sentence():
     assert not cache.can_rollback
     with pytest.raises(InputError, match="recurrent state"):
         cache.rollback(1)
+
+
+def test_a_recurrent_target_decodes_plainly_and_refuses_a_proposer_before_the_first_round():
+    model = recurrent()
+    assert len(decode("abc", target=model, max_new_tokens=6).token_ids) == 6
+    rounds = []
+    with pytest.raises(InputError, match="recurrent state"):
+        decode("abcabc", target=model, proposer=make_proposer("ngram"), on_round=rounds.append)
+    assert rounds == []
+
+
+@pytest.mark.parametrize("build", [windowed, convolutional])
+def test_caches_that_the_library_rewinds_speculate_as_they_decode_plainly(build):
+    options = dict(target=build(), max_new_tokens=24, sampling=SamplingSettings(temperature=0))
+    plain = decode("abcabc", **options)
+    assert decode("abcabc", proposer=make_proposer("ngram"), gamma=4, **options).token_ids == plain.token_ids
 
 
 def test_no_more_can_be_taken_back_than_is_there():

@@ -1,0 +1,142 @@
+"""Figures by their structure: what is drawn, in which unit, on light and dark pages alike."""
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from specworkbench import plots
+from specworkbench.plots import palette
+from specworkbench.plots.style import literal
+
+TABLE = pd.DataFrame(
+    {
+        "label": ["·a", "<b>", "all others"],
+        "p": [0.5, 0.3, 0.2],
+        "q": [0.2, 0.7, 0.1],
+        "overlap": [0.2, 0.3, 0.1],
+        "residual": [0.3, 0.0, 0.1],
+        "mark": ["corrected", "rejected", ""],
+    }
+)
+MEASURED = pd.DataFrame({"gamma": [1, 4], "block_efficiency": [1.5, 2.0], "low": [1.4, 1.9], "high": [1.7, 2.2]})
+THEORY = pd.DataFrame({"gamma": [2, 1, 1, 2], "alpha": [0.5, 0.5, 0.8, 0.8], "expected_tokens": [1.75, 1.5, 1.8, 2.4]})
+POSITIONS = pd.DataFrame(
+    {
+        "position": [1, 2],
+        "examined": [100, 60],
+        "rounds": [100, 100],
+        "acceptance": [0.6, 0.5],
+        "low": [0.5, 0.4],
+        "high": [0.7, 0.6],
+        "survival": [0.6, 0.3],
+        "survival_low": [0.5, 0.2],
+        "survival_high": [0.7, 0.4],
+    }
+)
+PHASES = pd.DataFrame(
+    {
+        "group": ["plain", "round"],
+        "ms_propose": [0.0, 3.0],
+        "ms_verify": [5.0, 7.0],
+        "ms_accept": 0.1,
+        "ms_rollback": 0.2,
+    }
+)
+
+
+def figures():
+    return {
+        "distribution": plots.distribution(TABLE),
+        "expected_tokens": plots.expected_tokens(MEASURED, THEORY),
+        "acceptance": plots.acceptance(POSITIONS),
+        "phases": plots.phases(PHASES),
+    }
+
+
+@pytest.mark.parametrize("name", figures())
+def test_figure_has_a_title_and_named_axes_and_a_transparent_background(name):
+    figure = figures()[name]
+    assert figure.layout.title.text
+    assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0, 0, 0, 0)"
+    named = [axis.title.text for axis in (*figure.select_xaxes(), *figure.select_yaxes()) if axis.title.text]
+    assert named
+
+
+@pytest.mark.parametrize("name", figures())
+def test_template_can_be_chosen(name):
+    arguments = {"expected_tokens": (MEASURED, THEORY), "acceptance": (POSITIONS,), "phases": (PHASES,)}
+    figure = getattr(plots, name)(*arguments.get(name, (TABLE,)), template="plotly_dark")
+    assert figure.layout.template.layout.font.color == "#f2f5fa"
+
+
+def test_bars_of_p_and_of_q_sum_to_one_and_the_overlap_lies_across_both():
+    p, q, overlap, residual = plots.distribution(TABLE).data
+    assert sum(p.y) == pytest.approx(1) and sum(q.y) == pytest.approx(1)
+    assert list(overlap.y) == [0.2, 0.3, 0.1] and overlap.width == p.width + q.width and overlap.offset == p.offset
+    assert list(residual.y) == [0.3, 0.0, 0.1] and residual.yaxis == "y2"
+
+
+def test_tokens_of_the_round_are_marked_on_the_axis_and_text_is_taken_literally():
+    ticks = plots.distribution(TABLE).layout.xaxis.ticktext
+    assert ticks == ("<b>↻ ·a</b>", "<b>✗ &lt;b&gt;</b>", "all others")
+    assert literal("<i>$x$&") == "&lt;i&gt;&#36;x&#36;&amp;"
+
+
+def test_without_a_proposal_only_p_is_drawn_in_one_panel():
+    nothing = TABLE.assign(q=None, overlap=None, residual=None, mark="")
+    figure = plots.distribution(nothing)
+    assert [len(trace.y) for trace in figure.data] == [3, 0, 0, 0]
+    assert figure.layout.yaxis2.visible is False and tuple(figure.layout.yaxis.domain) == (0, 1)
+
+
+def test_a_redrawn_figure_equals_a_fresh_one():
+    figure = plots.distribution(TABLE.assign(q=None, overlap=None, residual=None))
+    plots.redraw(figure, TABLE, "again")
+    assert figure == plots.distribution(TABLE, title="again")
+
+
+def test_measured_points_carry_their_interval_and_each_alpha_has_a_curve_in_order_of_gamma():
+    low_alpha, high_alpha, points = plots.expected_tokens(MEASURED, THEORY).data
+    assert list(low_alpha.x) == [1, 2] and list(high_alpha.y) == [1.8, 2.4]
+    assert "0.50" in low_alpha.name and "0.80" in high_alpha.name
+    assert list(points.error_y.array) == pytest.approx([0.2, 0.2])
+    assert list(points.error_y.arrayminus) == pytest.approx([0.1, 0.1])
+    assert points.mode == "markers"
+
+
+def test_series_differ_in_colour_and_symbol_and_share_colour_with_their_curve():
+    measured = pd.concat([MEASURED.assign(series="code"), MEASURED.assign(series="prose")])
+    theory = THEORY.assign(series=["code", "code", "prose", "prose"])
+    code, prose, code_points, prose_points = plots.expected_tokens(measured, theory).data
+    assert code.line.color == code_points.marker.color != prose.line.color == prose_points.marker.color
+    assert code_points.marker.symbol != prose_points.marker.symbol
+
+
+def test_acceptance_shows_both_quantities_with_intervals_and_counts():
+    conditional, survival = plots.acceptance(POSITIONS).data
+    assert list(conditional.y) == [0.6, 0.5] and list(survival.y) == [0.6, 0.3]
+    assert list(survival.error_y.array) == pytest.approx([0.1, 0.1])
+    assert conditional.customdata[1][2] == 60 and survival.customdata[1][2] == 100
+
+
+def test_phases_are_stacked_in_order_and_told_apart_without_colour():
+    figure = plots.phases(PHASES)
+    assert [trace.name for trace in figure.data] == ["propose", "verify", "accept", "rollback"]
+    assert figure.layout.barmode == "stack" and figure.layout.xaxis.title.text == "ms per round"
+    assert len({trace.marker.pattern.shape for trace in figure.data}) == 4
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(KeyError, match="ms_verify"):
+        plots.phases(PHASES.drop(columns="ms_verify"))
+
+
+def test_every_outcome_has_a_colour_and_a_glyph_of_its_own():
+    marks = palette.OUTCOMES.values()
+    assert len({mark.color for mark in marks}) == len({mark.glyph for mark in marks}) == 6
+    css = palette.css_variables()
+    assert all(f"--swb-{name}: {mark.color};" in css for name, mark in palette.OUTCOMES.items())
+
+
+def test_figures_are_not_shown_and_not_written():
+    assert all(type(figure) is go.Figure for figure in figures().values())

@@ -1,0 +1,128 @@
+"""Strip and inspector move together; what goes wrong is a sentence in the widget."""
+
+import ipywidgets
+import pytest
+
+from specworkbench.widgets import Explorer, Inspector, explore
+from specworkbench.widgets.decision import decision_svg, describe
+from specworkbench.widgets.inspector import EMPTY, NO_DISTRIBUTIONS
+from specworkbench.widgets.sentences import Decision
+from specworkbench.widgets.tables import strip_rows
+from tests.widgets.traces import first, spoken
+
+TRACE = spoken()
+
+
+def shown(explorer):
+    return explorer.inspector.card.value
+
+
+def test_explorer_opens_on_a_rejected_token():
+    explorer = explore(TRACE)
+    assert explorer.strip.tokens[explorer.selected]["outcome"] == "rejected"
+    assert "so it was rejected" in shown(explorer)
+
+
+@pytest.mark.parametrize("mover", [lambda e: e, lambda e: e.strip, lambda e: e.inspector])
+def test_one_selection_drives_every_part(mover):
+    explorer = explore(TRACE)
+    _, index, _ = first(TRACE, "bonus")
+    mover(explorer).selected = index
+    assert explorer.selected == explorer.strip.selected == explorer.inspector.selected == index
+    assert "one token more" in shown(explorer) and "No decision here" in shown(explorer)
+
+
+def test_another_sequence_is_chosen_and_replaces_everything():
+    explorer = explore(TRACE)
+    assert [label for label, _ in explorer.chooser.options][:2] == ["code-0 · code", "code-1 · code"]
+    explorer.chooser.value = 2
+    assert explorer.sequence == explorer.inspector.sequence == 2
+    assert len(explorer.strip.tokens) == len(strip_rows(TRACE, 2))
+    assert explorer.strip.title.startswith("code-2 · code: 40 tokens")
+    explorer.sequence = 1
+    assert explorer.chooser.value == 1 and explorer.strip.title.startswith("code-1")
+
+
+def test_a_single_sequence_offers_no_choice():
+    assert explore(spoken(buckets=("code",), per_bucket=1)).chooser.layout.display == "none"
+    assert explore(TRACE).chooser.layout.display is None
+
+
+def test_a_trace_shown_later_replaces_the_first():
+    explorer = Explorer()
+    assert not explorer.strip.tokens and EMPTY in shown(explorer)
+    explorer.show(TRACE, 1)
+    assert explorer.sequence == 1 and explorer.strip.tokens
+    explorer.trace = None
+    assert not explorer.strip.tokens and explorer.selected == -1
+
+
+def test_text_of_the_trace_is_escaped_everywhere():
+    trace = spoken()
+    trace.sequences[0]["prompt"] = "<script>prompt</script>"
+    explorer = explore(trace)
+    pages = [explorer.to_html()]
+    for index in range(len(explorer.strip.tokens)):
+        explorer.selected = index
+        pages.append(shown(explorer) + str(explorer.inspector.figure.layout.xaxis.ticktext))
+    assert not any("<script>" in page for page in pages)
+    assert "&lt;script&gt;alert(1)" in pages[1]
+
+
+def test_the_figure_shows_the_selected_position():
+    explorer = explore(TRACE)
+    _, index, row = first(TRACE, "rejected")
+    explorer.selected = index
+    p, q, overlap, _ = explorer.inspector.figure.data
+    assert sum(p.y) == pytest.approx(1) and sum(overlap.y) == pytest.approx(row["overlap"])
+    assert any(tick.startswith("<b>✗ ") for tick in explorer.inspector.figure.layout.xaxis.ticktext)
+    explorer.selected = first(TRACE, "bonus")[1]
+    assert len(q.y) == 0 and "against" not in explorer.inspector.figure.layout.title.text
+
+
+def test_without_distributions_the_scalars_remain_and_a_sentence_says_how_to_record_them():
+    explorer = explore(spoken(capture="none"))
+    assert "so it was rejected" in shown(explorer) and "residual mass" in shown(explorer)
+    assert NO_DISTRIBUTIONS.split(":")[0] in shown(explorer)
+    assert explorer.inspector.children == (explorer.inspector.card,)
+
+
+def test_a_file_that_is_no_trace_is_told_in_the_widget(tmp_path):
+    (tmp_path / "no.trace").write_text("nothing")
+    for name in ("no.trace", "missing.trace"):
+        explorer = explore(tmp_path / name)
+        assert 'role="alert"' in explorer.message.value and name in explorer.message.value
+        assert isinstance(explorer, ipywidgets.VBox)
+
+
+def test_an_unknown_sequence_is_told_in_the_widget_and_can_be_left():
+    explorer = explore(TRACE, 77)
+    assert "There is no sequence 77" in explorer.message.value and not explorer.strip.tokens
+    explorer.chooser.value = 0
+    assert explorer.message.value == "" and explorer.strip.tokens
+
+
+def test_inspector_alone_says_what_to_do():
+    assert EMPTY in Inspector().to_html() and Inspector(TRACE).row is None
+
+
+def test_corrected_token_shows_the_decision_that_led_to_it():
+    sequence, index, _ = first(TRACE, "corrected")
+    inspector = Inspector(TRACE, sequence)
+    inspector.selected = index
+    assert "The decision that led here" in inspector.card.value and "<svg" in inspector.card.value
+
+
+@pytest.mark.parametrize(("accept_prob", "u"), [(0.56, 0.71), (1.0, 0.2), (0.0, 0.9), (0.5, 0.5), (0.999, 0.001)])
+def test_decision_bar_keeps_its_labels_inside_and_speaks(accept_prob, u):
+    decision = Decision(accept_prob, u, u < accept_prob, greedy=False)
+    svg = decision_svg(decision)
+    assert 'role="img"' in svg and describe(decision) in svg
+    assert ("accepted" if u < accept_prob else "rejected") in describe(decision)
+    places = [float(part.split('"')[0]) for part in svg.split('<text x="')[1:]]
+    assert all(0 <= place <= 600 for place in places)
+
+
+def test_greedy_decision_shows_no_uniform():
+    svg = decision_svg(Decision(1.0, 0.3, True, greedy=True))
+    assert "draws no u" in svg and "<circle" not in svg and "u 0.30" not in svg
