@@ -17,13 +17,13 @@ Json = Annotated[bool, _option("--json", help="One JSON object on standard outpu
 Seed = Annotated[int, _option("--seed", help="Seed of all random streams.")]
 Chat = Annotated[bool, _option("--chat", help="Put the prompt through the model's chat template.")]
 
-Target = Annotated[
-    str, _option("--target", help="embedded, a hub id, a local folder or a GGUF file.", panel=_MODELS)
-]
+Target = Annotated[str, _option("--target", help="embedded, a hub id, a local folder or a GGUF file.", panel=_MODELS)]
 Revision = Annotated[str | None, _option("--revision", help="Commit, tag or branch of the target.", panel=_MODELS)]
 Draft = Annotated[
     str | None,
-    _option("--draft", help="The draft of draft_model. [default: embedded/draft-s, for the embedded target]", panel=_MODELS),
+    _option(
+        "--draft", help="The draft of draft_model. [default: embedded/draft-s, for the embedded target]", panel=_MODELS
+    ),
 ]
 DraftRevision = Annotated[str | None, _option("--draft-revision", help="The same, of the draft.", panel=_MODELS)]
 Dtype = Annotated[
@@ -36,9 +36,7 @@ Dtype = Annotated[
 ]
 Device = Annotated[str | None, _option("--device", help="cuda, mps, cpu. [default: the best there is]", panel=_MODELS)]
 
-Temperature = Annotated[
-    float | None, _option("--temperature", help="0 is greedy. [default: 1]", panel=_SAMPLING)
-]
+Temperature = Annotated[float | None, _option("--temperature", help="0 is greedy. [default: 1]", panel=_SAMPLING)]
 TopK = Annotated[int | None, _option("--top-k", help="Keep the k most probable tokens; 0 keeps all.", panel=_SAMPLING)]
 TopP = Annotated[
     float | None, _option("--top-p", help="Keep the smallest set of this probability; 1 keeps all.", panel=_SAMPLING)
@@ -71,9 +69,7 @@ Proposer = Annotated[
 Gamma = Annotated[int, _option("--gamma", help="Tokens proposed per round.", panel=_SPECULATION)]
 Rule = Annotated[
     str | None,
-    _option(
-        "--rule", help="token or greedy. [default: greedy at temperature 0, token otherwise]", panel=_SPECULATION
-    ),
+    _option("--rule", help="token or greedy. [default: greedy at temperature 0, token otherwise]", panel=_SPECULATION),
 ]
 NgramMin = Annotated[int, _option("--ngram-min", help="Shortest suffix that ngram looks up.", panel=_SPECULATION)]
 NgramMax = Annotated[int, _option("--ngram-max", help="Longest suffix that ngram looks up.", panel=_SPECULATION)]

@@ -1,4 +1,4 @@
-"""What all commands share: sentences on standard error, one JSON object on standard output, text that is safe to show."""
+"""What all commands share: sentences on standard error, one JSON object on standard output, text safe to show."""
 
 from __future__ import annotations
 

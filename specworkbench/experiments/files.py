@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -19,7 +20,7 @@ def to_json(value: Any, indent: int | None = None) -> str:
 
 
 def write_whole(path: Path, text: str) -> Path:
-    """Write the text (UTF-8) to a temporary name beside `path` and rename it. Raises `InputError` where it cannot be."""
+    """Write the text (UTF-8) whole or not at all; the path. Raises `InputError` where it cannot be written."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +32,8 @@ def write_whole(path: Path, text: str) -> Path:
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
     return path
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from specworkbench.errors import InputError
-from specworkbench.trace import schema
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,8 @@ class Trace:
         record = self.distributions.iloc[where]
         if self.rows is not None and not pd.isna(record["row"]):
             return self._full_row(int(record["row"]))
-        q = record["q"]
-        return Distribution(np.asarray(record["tokens"]), np.asarray(record["p"]), None if q is None else np.asarray(q), False)
+        q = None if record["q"] is None else np.asarray(record["q"])
+        return Distribution(np.asarray(record["tokens"]), np.asarray(record["p"]), q, False)
 
     def _full_row(self, row: int) -> Distribution:
         p = self.rows["target"][row].astype(np.float64)

@@ -56,6 +56,7 @@ def export(model: LlamaForCausalLM, tokenizer, folder: Path) -> None:
     half.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
+    (folder / "model.safetensors").chmod(0o644)  # written for the owner only; a wheel is for everyone
     config = json.loads((folder / "config.json").read_text())
     if config.get("dtype") != "float16":
         raise ValueError(f"{folder}/config.json says dtype {config.get('dtype')}, not float16; the export is wrong.")

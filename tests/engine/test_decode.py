@@ -1,5 +1,7 @@
 """The loop: what it emits, where it stops, what it forwards, what it refuses."""
 
+import sys
+
 import pytest
 import torch
 
@@ -128,6 +130,37 @@ def test_the_targets_rows_equal_a_fresh_forward_after_every_kind_of_round(name):
             assert torch.allclose(step.target_probs, sequence.sampler(logits), atol=1e-10)
             before += step.emitted
     assert {(3, 0), (3, 1)} <= kinds and len(kinds) >= 4
+
+
+READS = ("item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "nonzero")
+"""Tensor methods that make the host wait for the device."""
+
+
+@pytest.mark.parametrize("name", [*proposers(), "none"])
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingSettings(top_k=5, top_p=0.9, min_p=0.01, repetition_penalty=1.2)])
+def test_the_engine_reads_the_device_once_a_round(monkeypatch, name, sampling):
+    reads = []
+
+    def counting(method):
+        original = getattr(torch.Tensor, method)
+
+        def read(*arguments, **options):
+            if "/specworkbench/engine/" in sys._getframe(1).f_code.co_filename:
+                reads.append(method)
+            return original(*arguments, **options)
+
+        return read
+
+    settings = DecodeSettings(gamma=3, max_new_tokens=16, sampling=sampling)
+    sequence = Decoder(TARGET, proposers().get(name), settings=settings, capture=None).start("abcab")
+    sequence.prefill()
+    for method in READS:
+        monkeypatch.setattr(torch.Tensor, method, counting(method))
+    rounds = 0
+    while len(sequence.output) < 16:
+        sequence.round()
+        rounds += 1
+    assert reads == ["tolist"] * rounds
 
 
 class Watching(NoProposer):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import LlamaConfig
+from transformers import AutoModelForCausalLM, LlamaConfig
 
 from specworkbench.engine.models import check_same_vocabulary, embedded_names, load_model, load_pair
 from specworkbench.engine.proposers import make_proposer
@@ -35,9 +35,15 @@ def test_a_local_folder_loads_in_the_dtype_asked_for(tmp_path):
     assert load_model(folder).dtype == (torch.float32 if load_model(folder).device.type == "cpu" else torch.float64)
 
 
-def test_device_map_auto_is_passed_on(tmp_path):
-    folder = save(toy_model(7), tmp_path)
-    assert load_model(folder, device_map="auto").model.hf_device_map is not None
+def test_a_device_map_is_passed_on_and_the_model_left_where_it_was_put(tmp_path, monkeypatch):
+    folder, options = save(toy_model(7), tmp_path), {}
+    load = AutoModelForCausalLM.from_pretrained
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", lambda *a, **o: options.update(o) or load(*a, **o))
+    model = load_model(folder, device_map="auto", device="cpu")
+    assert options["device_map"] == "auto" and model.forward(torch.tensor([1]), model.new_cache()).logits.shape == (
+        1,
+        7,
+    )
 
 
 @pytest.mark.parametrize("rows", [5, 8])

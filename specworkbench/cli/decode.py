@@ -1,0 +1,219 @@
+"""`specworkbench decode`: one prompt, streamed or as one JSON object, its trace saved when asked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specworkbench.cli import options as opt
+from specworkbench.cli.screen import (
+    INTERRUPTED,
+    StopOnInterrupt,
+    check_writable,
+    figure,
+    only_json,
+    quiet_transformers,
+    say,
+    screen,
+)
+from specworkbench.errors import InputError
+
+if TYPE_CHECKING:
+    from specworkbench.engine import Decoder, LanguageModel, Proposer, Round, SamplingSettings
+    from specworkbench.trace import Trace
+
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+EMBEDDED_DRAFT = "embedded/draft-s"
+
+
+def decode(
+    prompt: Annotated[str, typer.Argument(help="The text to continue; - reads standard input.")],
+    target: opt.Target = "embedded",
+    revision: opt.Revision = None,
+    proposer: opt.Proposer = "draft_model",
+    draft: opt.Draft = None,
+    draft_revision: opt.DraftRevision = None,
+    gamma: opt.Gamma = 4,
+    rule: opt.Rule = None,
+    ngram_min: opt.NgramMin = 1,
+    ngram_max: opt.NgramMax = 4,
+    temperature: opt.Temperature = None,
+    top_k: opt.TopK = None,
+    top_p: opt.TopP = None,
+    min_p: opt.MinP = None,
+    repetition_penalty: opt.RepetitionPenalty = None,
+    draft_temperature: opt.DraftTemperature = None,
+    generation_config: opt.GenerationConfig = False,
+    chat: opt.Chat = False,
+    max_new_tokens: opt.MaxNewTokens = 128,
+    stop: opt.Stop = None,
+    ignore_eos: opt.IgnoreEos = False,
+    seed: opt.Seed = 0,
+    dtype: opt.Dtype = None,
+    device: opt.Device = None,
+    trace: opt.TraceFile = None,
+    capture: opt.Capture = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Continue PROMPT, speculatively, and say what became of every guess."""
+    asked = SimpleNamespace(**locals())
+    asked.prompt = read_prompt(prompt)
+    asked.capture = capture or ("none" if trace is None else "top-k")
+    if trace is not None:
+        check_writable(Path(trace), "the trace")
+    with only_json(as_json):
+        decoder = prepare(asked)
+        with StopOnInterrupt() as interrupt:
+            recorded = run(decoder, asked, interrupt)
+    finish(recorded, asked, interrupt.asked)
+
+
+def read_prompt(prompt: str) -> str:
+    """The prompt as given, or standard input, just as it is, for `-`. Raises `InputError` where there is no text."""
+    if prompt == "-":
+        try:
+            prompt = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"standard input is not UTF-8 (byte {error.start} cannot be read)") from error
+    if not prompt.strip():
+        raise InputError("the prompt is empty; give at least one word to continue from")
+    if any(0xD800 <= ord(character) < 0xE000 for character in prompt):
+        raise InputError("the prompt is not UTF-8; check the encoding of your terminal")
+    return prompt
+
+
+def prepare(asked: SimpleNamespace) -> Decoder:
+    """The decoder that was asked for. What can be judged without the models is, before they are loaded."""
+    from specworkbench import engine
+
+    quiet_transformers()
+    given = {name: value for name in SAMPLING if (value := getattr(asked, name)) is not None}
+    settings = engine.DecodeSettings(
+        gamma=asked.gamma,
+        max_new_tokens=asked.max_new_tokens,
+        sampling=engine.SamplingSettings(**given),
+        stop=tuple(asked.stop or ()),
+        ignore_eos=asked.ignore_eos,
+    )
+    _draft_sampling(settings.sampling, asked.draft_temperature)
+    if not asked.generation_config:
+        engine.make_verifier(asked.rule, settings.sampling)
+    draft_name = _draft_name(asked)
+    proposer = None if draft_name else _other_proposer(asked)
+    target = engine.load_model(asked.target, revision=asked.revision, dtype=asked.dtype, device=asked.device)
+    if asked.generation_config:
+        given = target.generation_sampling() | given
+    sampling = engine.SamplingSettings(**given)
+    settings = replace(settings, sampling=sampling, draft_sampling=_draft_sampling(sampling, asked.draft_temperature))
+    return engine.Decoder(
+        target,
+        proposer or _draft_model(asked, draft_name, target),
+        rule=asked.rule,
+        settings=settings,
+        seed=asked.seed,
+        capture=asked.capture,
+        chat=asked.chat,
+        generation_config_applied=asked.generation_config,
+    )
+
+
+def _draft_sampling(sampling: SamplingSettings, temperature: float | None) -> SamplingSettings | None:
+    return None if temperature is None else replace(sampling, temperature=temperature)
+
+
+def _draft_name(asked: SimpleNamespace) -> str | None:
+    """The draft to load; None where the proposer needs none, or where none is named and no default fits."""
+    if asked.proposer == "draft_model":
+        return asked.draft or (EMBEDDED_DRAFT if asked.target == "embedded" else None)
+    if asked.draft is not None:
+        say(f"--draft {asked.draft} is not used: the proposer {asked.proposer} takes no draft")
+    return None
+
+
+def _other_proposer(asked: SimpleNamespace) -> Proposer:
+    """A proposer without a model of its own. Raises `InputError` where it would need one."""
+    from specworkbench.engine import make_proposer
+
+    lengths = {"min_n": asked.ngram_min, "max_n": asked.ngram_max} if asked.proposer == "ngram" else {}
+    return make_proposer(asked.proposer, **lengths)
+
+
+def _draft_model(asked: SimpleNamespace, name: str, target: LanguageModel) -> Proposer:
+    from specworkbench.engine import load_model, make_proposer
+
+    draft = load_model(name, revision=asked.draft_revision, dtype=asked.dtype, device=asked.device)
+    return make_proposer("draft_model", target=target, draft=draft)
+
+
+def run(decoder: Decoder, asked: SimpleNamespace, interrupt: StopOnInterrupt) -> Trace:
+    """Decode, show it as it comes, and save the trace: also of what was done before an interrupt or an error."""
+    from specworkbench.cli.stream import Stream
+    from specworkbench.trace import save_trace
+
+    stream = None if asked.as_json else Stream(screen(), decoder.target.decode)
+
+    def watch(step: Round) -> bool:
+        if stream is not None:
+            stream.show(step)
+        return not interrupt.asked
+
+    decoder.start(asked.prompt)  # refuses a prompt that does not fit before anything is shown or saved
+    try:
+        decoder.run(asked.prompt, on_round=watch)
+    except KeyboardInterrupt:
+        interrupt.asked = True
+    finally:
+        if stream is not None:
+            stream.close()
+        trace = decoder.trace()
+        if asked.trace is not None:
+            save_trace(trace, asked.trace)
+    return trace
+
+
+def finish(trace: Trace, asked: SimpleNamespace, interrupted: bool) -> None:
+    """The figures, as one JSON object or as a table."""
+    from specworkbench.analysis import summary
+    from specworkbench.experiments.files import to_json
+
+    figures = summary(trace)
+    if asked.as_json:
+        print(to_json(figures))
+    else:
+        show_figures(figures)
+    if asked.trace is not None:
+        say(f"trace saved to {asked.trace}")
+    if interrupted:
+        say(f"interrupted after {figures['emitted']} tokens in {figures['rounds']} rounds")
+        raise typer.Exit(INTERRUPTED)
+
+
+def show_figures(figures: dict[str, Any]) -> None:
+    """A table of what `decode --json` prints, in words."""
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    seconds = (figures["ms_total"] or 0.0) / 1e3
+    rate = figures["emitted"] / seconds if seconds else None
+    positions = " ".join(figure(value, 2) for value in figures["acceptance_by_position"])
+    phases = ", ".join(
+        f"{name} {figure(figures[f'ms_{name}'], 0)}" for name in ("propose", "verify", "accept", "rollback")
+    )
+    rows = {
+        "tokens": f"{figures['emitted']} in {figures['rounds']} rounds, stopped by {figures['stop_reason']}",
+        "proposed": f"{figures['proposed']}, examined {figures['examined']}, accepted {figures['accepted']}",
+        "alpha": f"{figure(figures['alpha_counts'])} by counts, {figure(figures['alpha_overlap'])} by overlap",
+        "accepted at 1..gamma": positions,
+        "block efficiency": f"{figure(figures['block_efficiency'], 2)} tokens per round",
+        "time": f"{figure(seconds, 2)} s, {figure(rate, 1)} tokens/s, prefill {figure(figures['ms_prefill'], 0)} ms",
+        "ms by phase": phases,
+        "forwards": f"{figures['target_forwards']} of the target, {figures['draft_forwards']} of the draft",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    screen().print(table)

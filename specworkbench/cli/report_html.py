@@ -1,0 +1,139 @@
+"""report.html: tables and figures in one file that opens without a network, on light and dark screens alike."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from specworkbench import plots
+from specworkbench.cli.report import cells
+from specworkbench.experiments.report import Report
+from specworkbench.experiments.rows import ALL, efficiency_tables, position_tables, time_table
+from specworkbench.plots.report_speedup import report_speedup
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #ffffff; --line: #d5d5d5; --soft: #f4f4f4; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #161616; --line: #3c3c3c; --soft: #222222; } }
+body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
+  max-width: 72rem; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding: 0.4rem 0; }
+th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: anywhere; }
+th:first-child, td:first-child, table.facts td { text-align: left; }
+tr.all { background: var(--soft); font-weight: 600; }
+.scroll { overflow-x: auto; }
+.note { border-left: 4px solid #D55E00; padding: 0.3rem 1rem; background: var(--soft); }
+"""
+
+COLUMNS = {
+    "bucket": "the kind of prompt; all of them in the last row",
+    "alpha": "accepted / examined tokens, by counts",
+    "overlap": "mean of sum min(p, q) over examined tokens: the same alpha with less noise",
+    "E[N]": "tokens per round as measured (block efficiency)",
+    "theory": "(1 - alpha^(gamma + 1)) / (1 - alpha), as if every token were accepted alike, independently",
+    "c": "proposer time per proposed token, in plain target steps",
+    "v": "target forward over gamma + 1 tokens, in plain target steps",
+    "predicted": "speedup by theory: E[N] of alpha / (gamma c + v)",
+    "speedup": "plain time per token over speculative time per token, as measured",
+    "interval": "95 %, by bootstrap over prompts",
+    "tokens": "decoded speculatively",
+}
+
+
+def page(report: Report) -> str:
+    """The whole page. Every text in it that came from outside is escaped."""
+    environment = report.environment
+    parts = [
+        f"<h1>Speculative decoding of {escape(environment['target']['name'])}</h1>",
+        f"<p>{escape(_summary(environment))}</p>",
+        _interrupted(environment),
+        *_figures(report),
+        "<h2>Rows</h2>",
+        *_tables(report.rows),
+        "<h3>What the columns say</h3>",
+        _facts(COLUMNS),
+        "<h2>Environment</h2>",
+        _facts({name: value for name, value in environment.items() if name != "traces"}),
+    ]
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    title = f"<title>specworkbench report: {escape(environment['target']['name'])}</title>"
+    body = "\n".join(parts)
+    return (
+        f"<!doctype html>\n<html lang=en><head>{head}{title}<style>{STYLE}</style></head>\n<body>{body}</body></html>\n"
+    )
+
+
+def _summary(environment: dict[str, Any]) -> str:
+    prompts = environment["prompts"]
+    return (
+        f"{prompts['number']} prompts ({prompts['source']}), up to {environment['max_new_tokens']} tokens each, "
+        f"decoded plainly and with {', '.join(environment['proposers'][1:])}, interleaved, on {environment['device']} "
+        f"({environment['cpu']}, {environment['threads']} threads), {environment['dtype']}, {environment['date']}."
+    )
+
+
+def _interrupted(environment: dict[str, Any]) -> str:
+    runs = environment["runs"]
+    if runs["finished"] == runs["planned"]:
+        return ""
+    return f"<p class=note>Ended early: the figures rest on {runs['finished']} of {runs['planned']} planned runs.</p>"
+
+
+def _figures(report: Report) -> list[str]:
+    """The figures as HTML, plotly's script inlined with the first one."""
+    figures = list(_drawn(report))
+    return [
+        figure.to_html(full_html=False, include_plotlyjs=number == 0, config={"displaylogo": False, "responsive": True})
+        for number, figure in enumerate(figures)
+    ]
+
+
+def _drawn(report: Report) -> list[go.Figure]:
+    """Speedup by temperature, tokens per round over gamma, time by phase, acceptance by position."""
+    if not report.rows:
+        return []
+    several = len({row["gamma"] for row in report.rows}) > 1
+    speedups = []
+    for temperature in dict.fromkeys(row["temperature"] for row in report.rows):
+        rows = [row for row in report.rows if row["temperature"] == temperature]
+        series = [f"{row['proposer']}, gamma {row['gamma']}" if several else row["proposer"] for row in rows]
+        table = pd.DataFrame(rows).assign(series=series)
+        speedups.append(report_speedup(table, title=f"Speedup over plain decoding, temperature {temperature:g}"))
+    times = plots.phases(time_table(report.traces), title="Time per token by phase", unit="ms per token")
+    positions = [
+        plots.acceptance(table, title=f"Acceptance by position: {plots.style.literal(name)}")
+        for name, table in position_tables(report.traces).items()
+    ]
+    figures = [*speedups, plots.expected_tokens(*efficiency_tables(report.traces)), times, *positions]
+    for figure in figures:
+        figure.update_yaxes(automargin=True)
+    return figures
+
+
+def _tables(rows: list[dict[str, Any]]) -> list[str]:
+    """One table a configuration."""
+    tables: dict[str, list[str]] = {}
+    for row in rows:
+        caption = f"{row['proposer']}, gamma {row['gamma']}, temperature {row['temperature']:g}"
+        kind = " class=all" if row["bucket"] == ALL else ""
+        values = "".join(f"<td>{escape(value)}</td>" for value in (row["bucket"], *cells(row)))
+        tables.setdefault(caption, []).append(f"<tr{kind}>{values}</tr>")
+    head = "".join(f"<th title='{escape(meaning)}'>{escape(name)}</th>" for name, meaning in COLUMNS.items())
+    return [
+        f"<div class=scroll><table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+        for caption, lines in tables.items()
+    ]
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    lines = "".join(f"<tr><td>{escape(name)}</td><td>{escape(_text(value))}</td></tr>" for name, value in facts.items())
+    return f"<table class=facts>{lines}</table>"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

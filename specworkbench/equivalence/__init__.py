@@ -1,0 +1,19 @@
+"""Is the output distributed as the target's own? Exact laws by enumeration of the real code, and mutants to catch."""
+
+from specworkbench.equivalence.choosers import BranchingChooser, BranchingStreams, WiredStreams, enumerate_paths
+from specworkbench.equivalence.law import (
+    accepted_law, decode_law, decode_law_memoised, first_tokens, largest_difference, product_law, survival,
+    total_variation,
+)  # fmt: skip
+from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, Mutant
+from specworkbench.equivalence.setup import Setup, record, run, sample
+from specworkbench.equivalence.toys import TableModel, table_setup, toy_model
+
+__all__ = [
+    "BranchingChooser", "BranchingStreams", "WiredStreams", "enumerate_paths",
+    "accepted_law", "decode_law", "decode_law_memoised", "first_tokens", "largest_difference", "product_law",
+    "survival", "total_variation",
+    "MUTANTS", "NULL_CONTROLS", "Mutant",
+    "Setup", "record", "run", "sample",
+    "TableModel", "table_setup", "toy_model",
+]  # fmt: skip

@@ -1,0 +1,129 @@
+"""The rows of a report and the tables of its figures, all computed by `analysis` and `theory`. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specworkbench import analysis, theory
+from specworkbench.experiments.plan import PLAIN, Configuration
+from specworkbench.trace import Trace
+
+ALL = "all"
+COLUMNS = (
+    "proposer", "bucket", "gamma", "temperature", "alpha_counts", "alpha_overlap", "block_efficiency",
+    "expected_tokens", "c", "verify_cost", "speedup_predicted", "speedup_measured", "speedup_low", "speedup_high",
+    "tokens",
+)  # fmt: skip
+CURVE_TO = 8
+"""The theory's curve goes to this gamma at least."""
+
+Traces = dict[Configuration, list[Trace]]
+"""By configuration, one trace a prompt."""
+
+
+def join(traces: Sequence[Trace]) -> Trace:
+    """One trace of all their sequences, in this order; the manifest is the first one's. Distributions are left out."""
+    offsets = np.cumsum([0, *(len(trace.sequences) for trace in traces)])[:-1]
+    tables = {
+        name: pd.concat(
+            [_moved(getattr(trace, name), offset) for trace, offset in zip(traces, offsets, strict=True)],
+            ignore_index=True,
+        )
+        for name in ("rounds", "positions")
+    }
+    manifest = traces[0].manifest | {
+        "sequences": [sequence for trace in traces for sequence in trace.sequences],
+        "vocabulary": {token: text for trace in traces for token, text in trace.manifest["vocabulary"].items()},
+        "capture": "none",
+    }
+    return Trace(manifest, **tables)
+
+
+def pairs(traces: Traces) -> Iterator[tuple[Configuration, Trace, Trace]]:
+    """(configuration, plain trace, its own trace) of every speculative one, over the prompts that both finished."""
+    plain = {found.temperature: decoded for found, decoded in traces.items() if found.proposer == PLAIN}
+    for configuration, decoded in traces.items():
+        if configuration.proposer == PLAIN:
+            continue
+        both = _shared(plain[configuration.temperature], decoded)
+        if both[0]:
+            yield configuration, join(both[0]), join(both[1])
+
+
+def rows(traces: Traces) -> list[dict[str, Any]]:
+    """The rows of a report: per proposer, gamma and temperature, one a bucket and one of all. Null, never NaN."""
+    found = []
+    for configuration, plain, speculative in pairs(traces):
+        plain_by, speculative_by = analysis.by_bucket(plain), analysis.by_bucket(speculative)
+        parts = [(bucket, plain_by[bucket], part) for bucket, part in speculative_by.items()]
+        for bucket, before, after in [*parts, (ALL, plain, speculative)]:
+            row = analysis.compare(before, after) | {"proposer": configuration.label, "bucket": bucket}
+            found.append({name: row[name] for name in COLUMNS})
+    return found
+
+
+def efficiency_tables(traces: Traces) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Block efficiency as measured (with intervals) and E[N] in theory over gamma, for `plots.expected_tokens`.
+
+    A theoretical curve takes the alpha measured at its series' largest gamma.
+    """
+    measured, largest = [], {}
+    for configuration, _, trace in pairs(traces):
+        series = f"{configuration.label}, temperature {configuration.temperature:g}"
+        value, low, high = analysis.block_efficiency(trace)
+        measured.append((series, configuration.gamma, value, low, high))
+        if configuration.gamma >= largest.get(series, (0, None))[0]:
+            largest[series] = configuration.gamma, analysis.alpha_counts(trace).value
+    curves = []
+    for series, (gamma, alpha) in largest.items():
+        if alpha is not None:
+            steps = np.arange(1, max(CURVE_TO, gamma) + 1)
+            tokens = theory.expected_tokens(alpha, steps)
+            curves.append(pd.DataFrame({"series": series, "gamma": steps, "alpha": alpha, "expected_tokens": tokens}))
+    columns = ["series", "gamma", "block_efficiency", "low", "high"]
+    types = {name: float for name in columns[2:]}
+    empty = pd.DataFrame(columns=["series", "gamma", "alpha", "expected_tokens"])
+    return pd.DataFrame(measured, columns=columns).astype(types), pd.concat(curves) if curves else empty
+
+
+def position_tables(traces: Traces) -> dict[str, pd.DataFrame]:
+    """Acceptance by position of every configuration that proposed anything, for `plots.acceptance`."""
+    return {
+        configuration.name: analysis.acceptance_by_position(trace).rename(
+            columns={"low": "acceptance_low", "high": "acceptance_high"}
+        )
+        for configuration, _, trace in pairs(traces)
+        if trace.rounds["examined"].sum()
+    }
+
+
+def time_table(traces: Traces) -> pd.DataFrame:
+    """ms per emitted token by phase, for `plots.phases`; other: prefills and the loop. A row a configuration.
+
+    A bar's length is the time per token whose ratio to the plain one is the measured speedup.
+    """
+    found = []
+    for configuration, decoded in traces.items():
+        if not decoded:
+            continue
+        figures = analysis.summary(join(decoded))
+        phases = {name: figures[name] for name in ("ms_propose", "ms_verify", "ms_accept", "ms_rollback")}
+        times = phases | {"ms_other": max(0.0, figures["ms_total"] - sum(phases.values()))}
+        found.append({"group": configuration.name} | {name: ms / figures["emitted"] for name, ms in times.items()})
+    return pd.DataFrame(found)
+
+
+def _shared(plain: list[Trace], speculative: list[Trace]) -> tuple[list[Trace], list[Trace]]:
+    """The traces of the prompts that are in both."""
+    ids = [{trace.sequences[0]["id"] for trace in decoded} for decoded in (plain, speculative)]
+    both = ids[0] & ids[1]
+    kept = [[trace for trace in decoded if trace.sequences[0]["id"] in both] for decoded in (plain, speculative)]
+    return kept[0], kept[1]
+
+
+def _moved(table: pd.DataFrame, offset: int) -> pd.DataFrame:
+    return table.assign(sequence=(table["sequence"] + offset).astype(table["sequence"].dtype))

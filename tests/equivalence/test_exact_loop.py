@@ -1,0 +1,54 @@
+"""The law once more, unmemoised: whole sequences through the real loop on a small Llama with transformers' caches."""
+
+import pytest
+
+from specworkbench.engine import DecodeSettings, SamplingSettings, make_verifier
+from specworkbench.engine.proposers import DraftModelProposer, NgramProposer
+from specworkbench.equivalence.law import decode_law, product_law, total_variation
+from specworkbench.equivalence.mutants import MUTANTS
+from specworkbench.equivalence.setup import Setup
+from specworkbench.equivalence.toys import SporadicDraft, toy_model
+
+EXACT = 1e-12
+CACHE_MUTANTS = [mutant for mutant in MUTANTS if mutant.name in ("rejected_token_stays", "last_accepted_lost")]
+
+CASES = {
+    "vocabulary 3, gamma 2": {},
+    "vocabulary 4, gamma 1": {"vocab": 4, "gamma": 1},
+    "vocabulary 5, length 2": {"vocab": 5, "gamma": 1, "length": 2},
+    "four tokens, gamma 3, top-k": {"vocab": 4, "gamma": 3, "length": 4, "sampling": SamplingSettings(top_k=2)},
+    "greedy": {"vocab": 5, "gamma": 3, "length": 4, "sampling": SamplingSettings(temperature=0.0)},
+    "penalty and EOS": {"sampling": SamplingSettings(temperature=0.8, repetition_penalty=1.5), "eos": 2},
+    "padding rows": {"rows": 5, "gamma": 1},
+    "hot draft": {"gamma": 1, "draft_sampling": SamplingSettings(temperature=2.0)},
+    "ngram": {"vocab": 4, "proposer": NgramProposer(1, 2)},
+    "sporadic draft": {"proposer": SporadicDraft},
+    "the target as its own draft": {"gamma": 1, "draft_seed": 0},
+}
+
+
+def llama_setup(
+    *, vocab=3, gamma=2, length=3, sampling=None, draft_sampling=None, proposer=DraftModelProposer, eos=None, rows=None,
+    draft_seed=1,
+) -> Setup:  # fmt: skip
+    small = {"layers": 1, "width": 8, "sharpness": 2.0}
+    target = toy_model(vocab, seed=0, eos=eos, rows=rows, **small)
+    draft = toy_model(vocab, seed=draft_seed, eos=eos, **small)
+    settings = DecodeSettings(gamma, length, sampling or SamplingSettings(), draft_sampling)
+    proposer = proposer(draft) if isinstance(proposer, type) else proposer
+    return Setup(target, (0, 1, 0), settings, proposer, make_verifier(None, settings.sampling))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_law_of_the_whole_loop_is_the_targets_own(case):
+    setup = llama_setup(**CASES[case])
+    law = decode_law(setup)
+    assert sum(law.values()) == pytest.approx(1.0, abs=EXACT)
+    assert total_variation(law, product_law(setup.target, setup.prompt, setup.settings)) < EXACT
+
+
+@pytest.mark.parametrize("mutant", CACHE_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_fault_of_the_real_cache_is_seen(mutant):
+    setup = llama_setup()
+    law = decode_law(mutant.apply(setup))
+    assert total_variation(law, product_law(setup.target, setup.prompt, setup.settings)) > 1e-3

@@ -1,0 +1,54 @@
+"""What enumeration is not needed for: faults that the contracts find in recorded traces, and that sampling sees."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from specworkbench.equivalence.law import product_law
+from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS
+from specworkbench.equivalence.setup import record, sample
+from specworkbench.equivalence.toys import table_setup
+from specworkbench.trace import contracts
+
+BY_NAME = {mutant.name: mutant for mutant in (*MUTANTS, *NULL_CONTROLS)}
+LEVEL = 1e-3
+
+
+def failed(setup) -> set[str]:
+    """Names of the contracts that a trace of 30 sequences breaks."""
+    findings = contracts.run(record(setup, 30, seed=5))
+    return {contract.name for contract, finding in findings if finding.status == "fail"}
+
+
+def longer(mutant):
+    """The mutant's bench with sequences of 12 tokens."""
+    return mutant.bench(0, length=12, gamma=3)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_contracts_named_for_it_fail_on_its_trace_and_no_others(mutant):
+    assert failed(mutant.apply(longer(mutant))) == set(mutant.contracts)
+
+
+@pytest.mark.parametrize("name", ["open_rule", "broken_context", "hot_draft"])
+def test_no_contract_fails_on_a_null_control(name):
+    assert failed(BY_NAME[name].apply(longer(BY_NAME[name]))) == set()
+
+
+def chi_square(setup, count: int, seed: int) -> float:
+    """p-value of sampled outputs against the exact law; cells pooled beforehand to at least 5 expected outputs."""
+    law = product_law(setup.target, setup.prompt, setup.settings)
+    found = sample(setup, count, seed)
+    assert found.keys() <= law.keys(), "an output that the target never gives"
+    outputs = sorted(law, key=law.get)
+    expected, observed = (np.array([float(table[output]) for output in outputs]) for table in (law, found))
+    pooled = int(np.argmax(np.cumsum(expected) * count >= 5))
+    starts = [0, *(i for i in range(pooled + 1, len(outputs)) if expected[i] * count >= 5)]
+    return stats.chisquare(np.add.reduceat(observed, starts), np.add.reduceat(expected, starts) * count).pvalue
+
+
+def test_sampling_sees_one_uniform_for_all_positions():
+    setup = table_setup(3, vocab=3)
+    mutant = BY_NAME["one_uniform_for_all"]
+    assert chi_square(setup, 1500, seed=1) > LEVEL
+    assert chi_square(mutant.apply(setup), 1500, seed=1) < LEVEL
