@@ -2,9 +2,15 @@
 
 from specworkbench.equivalence.choosers import BranchingChooser, BranchingStreams, WiredStreams, enumerate_paths
 from specworkbench.equivalence.law import (
-    accepted_law, decode_law, decode_law_memoised, first_tokens, largest_difference, product_law, survival,
+    accepted_law,
+    decode_law,
+    decode_law_memoised,
+    first_tokens,
+    largest_difference,
+    product_law,
+    survival,
     total_variation,
-)  # fmt: skip
+)
 from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, Mutant
 from specworkbench.equivalence.setup import Setup, record, run, sample
 from specworkbench.equivalence.toys import TableModel, table_setup, toy_model

@@ -8,7 +8,7 @@ the law of an implementation that uses a uniform twice is enumerated as correctl
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,10 +46,12 @@ class Branches:
         """
         bounds = [0.0, *accumulate(weights)]
         if not (0.0 < bounds[-1] < float("inf")) or min(weights) < 0.0:
-            raise ValueError(f"cannot branch over the weights {list(weights)}: they must be finite, and not all zero")
+            raise ValueError(
+                f"cannot branch over the weights {list(weights)}: each must be finite and at least 0, and one above 0"
+            )
         bounds = [bound / bounds[-1] for bound in bounds]
         inside = self._cells.get(cell, (0.0, 1.0))
-        parts = [(max(low, inside[0]), min(high, inside[1])) for low, high in zip(bounds, bounds[1:], strict=False)]
+        parts = [(max(low, inside[0]), min(high, inside[1])) for low, high in pairwise(bounds)]
         options = [i for i, (low, high) in enumerate(parts) if weights[i] > 0.0 and low < high]
         depth = len(self._widths)
         if depth == len(self._path):

@@ -104,7 +104,7 @@ def accepted_law(setup: Setup) -> list[float]:
 def survival(
     target: LanguageModel, draft: LanguageModel, prompt: tuple[int, ...], settings: DecodeSettings
 ) -> list[float]:
-    """S_1..S_gamma, the probability that the token rule accepts at least j guesses: sum over x_1..x_j of prod min(p, q).
+    """S_1..S_gamma: the token rule accepts at least j guesses with probability sum over x_1..x_j of prod min(p, q).
 
     By fresh forwards; the engine's proposers and rules take no part.
     """

@@ -240,8 +240,8 @@ def bonus_from_draft(setup: Setup) -> Setup:
     return setup.but(proposer=proposer, verifier=BonusFromDraft(proposer))
 
 
-top_k_draft = partial(table_setup, draft_sampling=SamplingSettings(top_k=2))
-penalised = partial(table_setup, sampling=SamplingSettings(repetition_penalty=1.5))
+top_k_draft = partial(table_setup, draft_sampling=SamplingSettings(top_k=4))
+penalised = partial(table_setup, sampling=SamplingSettings(repetition_penalty=2.5))
 with_eos = partial(table_setup, eos=(1,))
 hot_draft = partial(table_setup, draft_sampling=SamplingSettings(temperature=2.0))
 
@@ -296,7 +296,7 @@ MUTANTS = (
 
 NULL_CONTROLS = (
     Mutant("open_rule", "the token rule as the mutants open it, unchanged", "null", "nowhere", rule(OpenRule)),
-    Mutant("equality", "a guess is accepted iff it equals the target's own draw", "null", "nowhere", rule(EqualityRule)),
+    Mutant("equality", "accepts a guess iff it equals the target's own draw", "null", "nowhere", rule(EqualityRule)),
     Mutant("no_bonus", "no bonus token after a fully accepted proposal", "null", "nowhere", rule(NoBonus)),
     Mutant("broken_context", "the draft reads the context backwards", "null", "nowhere", draft(BrokenContext)),
     Mutant(

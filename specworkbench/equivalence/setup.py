@@ -11,7 +11,7 @@ from specworkbench.engine.loop import DecodeSettings, Sequence, decode_rounds
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.rng import Streams, work_dtype
 from specworkbench.engine.run import Decoder
-from specworkbench.equivalence.choosers import BranchingStreams, Wiring, WiredStreams, own_uniform
+from specworkbench.equivalence.choosers import BranchingStreams, WiredStreams, Wiring, own_uniform
 from specworkbench.trace import Trace
 
 

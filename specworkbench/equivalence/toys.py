@@ -192,7 +192,10 @@ def table_setup(
     sharpness: float = 1.0,
     noise: float = 1.0,
 ) -> Setup:
-    """A target of one `TableModel` and a draft that follows it with some noise. rows: padded sizes of target and draft."""
+    """A `TableModel` as target and one that follows it, with noise, as draft.
+
+    rows: the sizes to which target and draft are padded; rule: a verifier or its name, by default as in decoding.
+    """
     target = TableModel(vocab, seed=2 * seed, sharpness=sharpness, eos=eos, rows=rows[0])
     draft = TableModel(
         vocab, seed=2 * seed + 1, sharpness=noise, near=target, eos=eos, rows=rows[1], context=draft_context

@@ -69,7 +69,7 @@ POSITIONS = (
     Column("sequence", "int32", "index into manifest['sequences']"),
     Column("round", "int32", "the round in the sequence"),
     Column(
-        "position", "int16", "1..n of the proposed, n + 1 of the bonus; the corrected token shares the rejected one's"
+        "position", "int16", "1..n of the proposed, n + 1 of the bonus; the corrected token shares the rejected's"
     ),
     Column("node", "int16", "0..n-1 in the order proposed; -1 for the token the rule drew"),
     Column("parent", "int16", "node this one continues, -1 for the context itself"),

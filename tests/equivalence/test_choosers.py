@@ -6,8 +6,12 @@ import torch
 
 from specworkbench.engine.rng import Streams
 from specworkbench.equivalence.choosers import (
-    BranchingChooser, Branches, BranchingStreams, WiredStreams, enumerate_paths,
-)  # fmt: skip
+    Branches,
+    BranchingChooser,
+    BranchingStreams,
+    WiredStreams,
+    enumerate_paths,
+)
 
 ROW = (0.1, 0.0, 0.6, 0.3)
 UNLIKE = [0.0, 1e-9, 0.3, 1.0]

@@ -10,8 +10,12 @@ import pytest
 from specworkbench.engine import SamplingSettings
 from specworkbench.engine.proposers import DraftModelProposer, NgramProposer, NoProposer
 from specworkbench.equivalence.law import (
-    decode_law, decode_law_memoised, largest_difference, product_law, total_variation,
-)  # fmt: skip
+    decode_law,
+    decode_law_memoised,
+    largest_difference,
+    product_law,
+    total_variation,
+)
 from specworkbench.equivalence.toys import SporadicDraft, table_setup
 
 EXACT = 1e-12

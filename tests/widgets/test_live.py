@@ -30,7 +30,7 @@ def decoder(rounds=5, seen=None, gate=None):
 
 def ran(live):
     live.run_button.click()
-    live.wait(30)
+    live.wait()
     return live
 
 

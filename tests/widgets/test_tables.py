@@ -1,5 +1,7 @@
 """What is shown of a trace is what the trace holds: order, marks, and bars that sum to 1."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ TRACE = spoken()
 def test_tokens_come_by_round_as_proposed_and_then_as_drawn():
     tokens = tokens_of(TRACE, 1)
     assert len(tokens) == (TRACE.positions["sequence"] == 1).sum()
-    for before, after in zip(tokens, tokens[1:], strict=False):
+    for before, after in pairwise(tokens):
         assert before["round"] <= after["round"]
         if before["round"] == after["round"]:
             assert before["outcome"] in PROPOSED
