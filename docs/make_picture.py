@@ -11,6 +11,7 @@ from pathlib import Path
 from specworkbench.paths import data_dir
 from specworkbench.plots import palette
 from specworkbench.trace import Trace, load_trace
+from specworkbench.trace.schema import EXAMINED
 from specworkbench.widgets.sentences import sentence
 from specworkbench.widgets.tables import distribution_table, strip_rows
 from specworkbench.widgets.text import visible
@@ -39,7 +40,7 @@ def strip(trace: Trace, sequence: int, top: float) -> tuple[list[str], float]:
     rows, parts = strip_rows(trace, sequence), []
     x, y = MARGIN, top
     for _round_index, tokens in rows[rows["round"] < ROUNDS].groupby("round"):
-        chips = [(visible(trace.token_text(row.token)), row.outcome) for row in tokens.itertuples()]
+        chips = [(short(visible(trace.token_text(row.token))), row.outcome) for row in tokens.itertuples()]
         widths = [8.2 * (len(word) + 2) + 14 for word, _ in chips]
         if x + sum(widths) + 6 * len(chips) > WIDTH - MARGIN:
             x, y = MARGIN, y + LINE + 10
@@ -82,7 +83,12 @@ def bars(trace: Trace, row, top: float) -> tuple[list[str], float]:
     return parts, top + len(labels) * 26 + 8
 
 
-def wrapped(words: str, width: int = 112) -> list[str]:
+def short(word: str, most: int = 14) -> str:
+    """At most so many characters."""
+    return word if len(word) <= most else word[: most - 1] + "…"
+
+
+def wrapped(words: str, width: int = 100) -> list[str]:
     """Lines of at most `width` characters."""
     lines = [""]
     for word in words.split(" "):
@@ -92,10 +98,21 @@ def wrapped(words: str, width: int = 112) -> list[str]:
     return lines
 
 
-def picture(trace: Trace, sequence: int = 0) -> str:
-    """The whole SVG: strip, legend, the first rejected position's p and q, and its sentence."""
+def telling(trace: Trace) -> int:
+    """The sequence whose first rounds accept about as much as they reject, so that both are seen."""
+    first = trace.positions[trace.positions["round"] < ROUNDS]
+    share = (
+        first[first["outcome"].isin(EXAMINED)].groupby("sequence")["outcome"].apply(lambda o: (o == "accepted").mean())
+    )
+    return int((share - 0.65).abs().idxmin())
+
+
+def picture(trace: Trace) -> str:
+    """The whole SVG: strip, legend, p and q of the rejected position where they overlap most, and its sentence."""
+    sequence = telling(trace)
     rows = strip_rows(trace, sequence)
-    row = rows[rows["outcome"] == "rejected"].iloc[0]
+    rejected = rows[(rows["outcome"] == "rejected") & (rows["round"] < ROUNDS)]
+    row = rejected.loc[rejected["overlap"].idxmax()]
     chips, y = strip(trace, sequence, MARGIN + 8)
     drawn, end = bars(trace, row, y + 44)
     lines = wrapped(sentence(trace, row))

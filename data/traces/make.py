@@ -13,7 +13,7 @@ from specworkbench.trace import Trace, load_trace, save_trace
 from specworkbench.workloads import load_prompts
 
 FOLDER = Path(__file__).parent
-SETTINGS = DecodeSettings(gamma=4, max_new_tokens=96, sampling=SamplingSettings(temperature=1.0))
+SETTINGS = DecodeSettings(gamma=4, max_new_tokens=64, sampling=SamplingSettings(temperature=1.0))
 TOP_K_CAPTURED = 12
 PER_BUCKET = 2
 

@@ -74,7 +74,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else PROGRAM
-        say(f"{error.format_message()} See: {command} --help")
+        say(f"{error.format_message().rstrip('. ')}; see {command} --help")
     except ModuleNotFoundError as error:
         if error.name not in ENGINE_PACKAGES:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,30 +56,31 @@ def local_models() -> list[Listed]:
     return [_listed(path, str(path)) for path in sorted({*folders, *files})]
 
 
-def parameters_of(folder: Path) -> int | None:
-    """Parameters in a folder's safetensors files, counted from their headers; None where there are none to read."""
+def parameters_of(folder: Path, tied: bool = False) -> int | None:
+    """Parameters in a folder's safetensors files, counted from their headers; None where there are none to read.
+
+    tied: whether the output matrix is the embedding's, and so does not count where a file holds it twice.
+    """
     total = 0
     for file in folder.glob("*.safetensors"):
         try:
             with open(file, "rb") as weights:
                 header = json.loads(weights.read(int.from_bytes(weights.read(8), "little")))
-            total += sum(_size(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
-        except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError):
+            shapes = {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
+            total += sum(math.prod(shape) for name, shape in shapes.items() if not (tied and name == "lm_head.weight"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError):
             return None
     return total or None
-
-
-def _size(shape: list[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
 
 
 def _listed(path: Path, name: str) -> Listed:
     config = _config(path / "config.json")
     context = config.get("max_position_embeddings")
-    return Listed(name, parameters_of(path), context if isinstance(context, int) else None)
+    return Listed(
+        name,
+        parameters_of(path, config.get("tie_word_embeddings") is True),
+        context if isinstance(context, int) else None,
+    )
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def numbers(text: str, kind: Callable[[str], Number], name: str, what: str) -> t
 def decode_plan(plan: Plan, folder: Path, source: str, quick: bool) -> Report:
     """Decode, and write the report over whatever was finished, even if an error ends it early.
 
-    Raises `KeyboardInterrupt` where nothing was finished, and leaves an older report alone.
+    Where nothing was finished, an older report is left alone.
     """
     from specworkbench.experiments.bench import Bench
 
@@ -120,7 +120,8 @@ def decode_plan(plan: Plan, folder: Path, source: str, quick: bool) -> Report:
     finally:
         found = write(bench, source, quick) if bench.finished else None
     if found is None:
-        raise KeyboardInterrupt
+        say("interrupted before anything was finished")
+        raise typer.Exit(INTERRUPTED)
     return found
 
 
@@ -154,6 +155,7 @@ def write(bench: Bench, source: str, quick: bool) -> Report:
 
 def show(found: Report) -> None:
     """The rows as tables, one a configuration."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     console = screen()
@@ -161,6 +163,7 @@ def show(found: Report) -> None:
         table = Table(
             "bucket", "alpha", "overlap", "E[N]", "theory", "c", f"v({key[1] + 1})", "predicted", "speedup", "interval",
             "tokens", title=printable("{}, gamma {}, temperature {:g}".format(*key)), title_justify="left",
+            box=SIMPLE_HEAD,
         )  # fmt: skip
         for row in rows:
             table.add_row(printable(row["bucket"]), *cells(row))

@@ -25,6 +25,9 @@ caption { text-align: left; font-weight: 600; padding: 0.4rem 0; }
 th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: anywhere; }
 th:first-child, td:first-child, table.facts td { text-align: left; }
 tr.all { background: var(--soft); font-weight: 600; }
+figure { margin: 1rem 0; min-width: 0; }
+figcaption { font-weight: 600; overflow-wrap: anywhere; }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
 .scroll { overflow-x: auto; }
 .note { border-left: 4px solid #D55E00; padding: 0.3rem 1rem; background: var(--soft); }
 """
@@ -51,11 +54,11 @@ def page(report: Report) -> str:
         f"<h1>Speculative decoding of {escape(environment['target']['name'])}</h1>",
         f"<p>{escape(_summary(environment))}</p>",
         _interrupted(environment),
-        *_figures(report),
-        "<h2>Rows</h2>",
+        "<h2>Figures by proposer and bucket</h2>",
         *_tables(report.rows),
         "<h3>What the columns say</h3>",
         _facts(COLUMNS),
+        *_sections(report),
         "<h2>Environment</h2>",
         _facts({name: value for name, value in environment.items() if name != "traces"}),
     ]
@@ -83,35 +86,48 @@ def _interrupted(environment: dict[str, Any]) -> str:
     return f"<p class=note>Ended early: the figures rest on {runs['finished']} of {runs['planned']} planned runs.</p>"
 
 
-def _figures(report: Report) -> list[str]:
-    """The figures as HTML, plotly's script inlined with the first one."""
-    figures = list(_drawn(report))
-    return [
-        figure.to_html(full_html=False, include_plotlyjs=number == 0, config={"displaylogo": False, "responsive": True})
-        for number, figure in enumerate(figures)
-    ]
+def _sections(report: Report) -> list[str]:
+    """The figures under their headings, plotly's script inlined with the first one."""
+    parts, script = [], True
+    for heading, figures in _figures(report).items():
+        drawn = []
+        for caption, figure in figures:
+            drawn.append(f"<figure><figcaption>{escape(caption)}</figcaption>{_html(figure, script)}</figure>")
+            script = False
+        kind = "grid" if len(figures) > 2 else "column"
+        parts.append(f"<h2>{escape(heading)}</h2><div class={kind}>{''.join(drawn)}</div>")
+    return parts
 
 
-def _drawn(report: Report) -> list[go.Figure]:
-    """Speedup by temperature, tokens per round over gamma, time by phase, acceptance by position."""
+def _html(figure: go.Figure, script: bool) -> str:
+    """A figure whose caption is the page's, the legend below it, however long that is."""
+    figure.update_layout(title_text=None, modebar_bgcolor="rgba(0, 0, 0, 0)", margin={"t": 20, "b": 40})
+    figure.update_layout(legend={"y": -0.22, "yanchor": "top"})
+    figure.update_xaxes(automargin=True)
+    figure.update_yaxes(automargin=True)
+    config = {"displaylogo": False, "responsive": True}
+    return figure.to_html(full_html=False, include_plotlyjs=script, config=config)
+
+
+def _figures(report: Report) -> dict[str, list[tuple[str, go.Figure]]]:
+    """{heading: [(caption, figure)]}; nothing where nothing was compared."""
     if not report.rows:
-        return []
+        return {}
     several = len({row["gamma"] for row in report.rows}) > 1
     speedups = []
     for temperature in dict.fromkeys(row["temperature"] for row in report.rows):
         rows = [row for row in report.rows if row["temperature"] == temperature]
         series = [f"{row['proposer']}, gamma {row['gamma']}" if several else row["proposer"] for row in rows]
-        table = pd.DataFrame(rows).assign(series=series)
-        speedups.append(report_speedup(table, title=f"Speedup over plain decoding, temperature {temperature:g}"))
-    times = plots.phases(time_table(report.traces), title="Time per token by phase", unit="ms per token")
-    positions = [
-        plots.acceptance(table, title=f"Acceptance by position: {plots.style.literal(name)}")
-        for name, table in position_tables(report.traces).items()
-    ]
-    figures = [*speedups, plots.expected_tokens(*efficiency_tables(report.traces)), times, *positions]
-    for figure in figures:
-        figure.update_yaxes(automargin=True)
-    return figures
+        speedups.append((f"temperature {temperature:g}", report_speedup(pd.DataFrame(rows).assign(series=series))))
+    tokens = plots.expected_tokens(*efficiency_tables(report.traces))
+    times = plots.phases(time_table(report.traces), unit="ms per token")
+    positions = [(name, plots.acceptance(table)) for name, table in position_tables(report.traces).items()]
+    return {
+        "Speedup over plain decoding": speedups,
+        "Tokens per round: measured against theory": [("points with 95 % intervals, curves for i.i.d. tokens", tokens)],
+        "Time per token by phase": [("other: prefills and the loop", times)],
+        "Acceptance by position in the round": positions,
+    }
 
 
 def _tables(rows: list[dict[str, Any]]) -> list[str]:

@@ -93,9 +93,7 @@ def efficiency_tables(traces: Traces) -> tuple[pd.DataFrame, pd.DataFrame]:
 def position_tables(traces: Traces) -> dict[str, pd.DataFrame]:
     """Acceptance by position of every configuration that proposed anything, for `plots.acceptance`."""
     return {
-        configuration.name: analysis.acceptance_by_position(trace).rename(
-            columns={"low": "acceptance_low", "high": "acceptance_high"}
-        )
+        configuration.name: analysis.acceptance_by_position(trace)
         for configuration, _, trace in pairs(traces)
         if trace.rounds["examined"].sum()
     }
