@@ -16,8 +16,8 @@ CARRIED = {
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """The files under `folder`, relative to it, without hidden files and folders (checkpoints, caches)."""
-    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    """The data under `folder`, relative to it, without hidden files, caches and the scripts that make the data."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.suffix != ".py")
     return sorted(path for path in files if not any(part.startswith((".", "__pycache__")) for part in path.parts))
 
 

@@ -30,19 +30,22 @@ def test_module_does_not_load_torch(module):
     assert not {"torch", "transformers"} & loaded_after(f"import specworkbench.{module}")
 
 
+WITHOUT_TORCH = """
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "transformers"):
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+"""Absent by a finder that fails as an import of a missing package does."""
+
+
 def test_all_of_them_import_where_torch_is_not_installed():
-    absent = "sys.modules['torch'] = sys.modules['transformers'] = None"
-    loaded_after(f"{absent}\nimport {', '.join(f'specworkbench.{module}' for module in TORCH_FREE)}")
+    loaded_after(f"{WITHOUT_TORCH}\nimport {', '.join(f'specworkbench.{module}' for module in TORCH_FREE)}")
 
 
 def test_engine_without_torch_is_refused_with_the_remedy():
-    """Absent by a finder that fails as an import of a missing package does."""
-    code = """
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "torch":
-            raise ModuleNotFoundError("No module named 'torch'", name="torch")
-sys.meta_path.insert(0, Absent())
+    code = f"""{WITHOUT_TORCH}
 import specworkbench
 try:
     specworkbench.decode

@@ -163,7 +163,7 @@ def show(found: Report) -> None:
         table = Table(
             "bucket", "alpha", "overlap", "E[N]", "theory", "c", f"v({key[1] + 1})", "predicted", "speedup", "interval",
             "tokens", title=printable("{}, gamma {}, temperature {:g}".format(*key)), title_justify="left",
-            box=SIMPLE_HEAD,
+            box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
         )  # fmt: skip
         for row in rows:
             table.add_row(printable(row["bucket"]), *cells(row))

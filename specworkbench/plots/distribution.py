@@ -34,8 +34,8 @@ def distribution(
         [
             _bar("p (target)", palette.TARGET, -_HALF, _HALF),
             _bar("q (draft)", palette.DRAFT, 0.0, _HALF),
-            _bar("overlap min(p, q)", palette.translucent(palette.OVERLAP, 0.55), -_HALF, 2 * _HALF, "/"),
-            _bar("residual max(p − q, 0)", palette.RESIDUAL, -_HALF, 2 * _HALF, "\\"),
+            _bar("overlap min(p, q)", palette.translucent(palette.OVERLAP, 0.3), -_HALF, 2 * _HALF, palette.OVERLAP),
+            _bar("residual max(p − q, 0)", palette.RESIDUAL, -_HALF, 2 * _HALF),
         ],
         rows=[1, 1, 1, 2],
         cols=1,
@@ -43,7 +43,7 @@ def distribution(
     figure.update_xaxes(tickmode="array", tickangle=-40)
     figure.update_yaxes(title_text="probability", rangemode="tozero", row=1)
     figure.update_yaxes(title_text="max(p − q, 0)", rangemode="tozero", domain=_LOWER, row=2)
-    figure.update_layout(barmode="overlay", hovermode="x unified", margin_b=80)
+    figure.update_layout(barmode="overlay", hovermode="x unified", margin_b=80, autosize=True)
     finish(figure, title, template, height)
     if table is not None:
         redraw(figure, table, title)
@@ -73,11 +73,12 @@ def redraw(figure: go.Figure, table: pd.DataFrame, title: str) -> None:
         figure.layout.xaxis.showticklabels = not proposed
 
 
-def _bar(name: str, color: str, offset: float, width: float, pattern: str = "") -> go.Bar:
-    """An empty trace of bars at whole numbers."""
+def _bar(name: str, color: str, offset: float, width: float, frame: str = "") -> go.Bar:
+    """An empty trace of bars at whole numbers; with a frame of that colour they are hatched, to lie over others."""
     marker: dict[str, Any] = {"color": color, "line": {"width": 0}}
-    if pattern:
-        marker["pattern"] = {"shape": pattern, "size": 6, "fillmode": "overlay"}
+    if frame:
+        hatch = {"shape": "/", "size": 7, "solidity": 0.25, "fgcolor": "white", "fgopacity": 0.8}
+        marker |= {"line": {"width": 2, "color": frame}, "pattern": hatch}
     return go.Bar(name=name, offset=offset, width=width, marker=marker, hovertemplate="%{y:.4f}")
 
 

@@ -9,7 +9,14 @@ INK = "#7A7A7A"
 """Grey of text and axes: enough contrast on white (4.3 to 1) and on JupyterLab's dark page (4.4 to 1)."""
 
 _GRID = "rgba(128, 128, 128, 0.25)"
-_AXIS = {"gridcolor": _GRID, "zerolinecolor": _GRID, "linecolor": INK, "ticks": "outside", "tickcolor": INK}
+_AXIS = {
+    "gridcolor": _GRID,
+    "zerolinecolor": _GRID,
+    "linecolor": INK,
+    "ticks": "outside",
+    "tickcolor": INK,
+    "title": {"font": {"size": 13}},
+}
 
 NEUTRAL = go.layout.Template(
     layout={

@@ -34,10 +34,11 @@ def encode_corpus(tokenizer, corpus: Corpus, heldout: bool) -> dict[str, np.ndar
 
 @dataclass(frozen=True)
 class Mixture:
-    """Windows from the three streams in the proportions SHARES; every window of a stream is seen once an epoch.
+    """Windows from the three streams in the proportions SHARES; nearly every window of a stream is seen once an epoch.
 
     Sequence number i belongs to a bucket by a golden-ratio sequence, so that any run of sequences has nearly the shares
-    asked for, and the k-th sequence of a bucket is window k of a permutation that changes with every epoch.
+    asked for. It takes window i * share of a permutation that changes with every epoch: within two of the number of the
+    bucket's earlier sequences, so that a few windows in a hundred are seen twice or not at all.
     """
 
     streams: dict[str, np.ndarray]

@@ -41,6 +41,7 @@ class Explorer(widgets.VBox):
         super().__init__([self.message, self.chooser, self.prompt, self.strip, self.inspector], **options)
         traitlets.link((self, "selected"), (self.strip, "selected"))
         traitlets.link((self, "selected"), (self.inspector, "selected"))
+        self.chooser.observe(self._chosen, "value")
         self.show(trace, sequence)
 
     def show(self, trace: Trace | None, sequence: int = 0) -> None:
@@ -74,7 +75,7 @@ class Explorer(widgets.VBox):
         """The sequences to choose from; hidden where there is no choice."""
         entries = self.trace.sequences if self.trace else []
         options = [(_sequence_name(entry), index) for index, entry in enumerate(entries)]
-        self.chooser.unobserve_all("value")
+        self.chooser.unobserve(self._chosen, "value")
         self.chooser.options = options
         self.chooser.value = self.sequence if 0 <= self.sequence < len(options) else None
         self.chooser.observe(self._chosen, "value")

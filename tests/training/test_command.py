@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="transformers is not installed (the extra 'engine')")
 
 from specworkbench.training.__main__ import main
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="transformers is not installed (the extra 'engine')")
 
 from transformers import AutoTokenizer
 

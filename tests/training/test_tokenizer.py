@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-pytest.importorskip("tokenizers")
+pytest.importorskip("tokenizers", reason="tokenizers is not installed (the extra 'engine')")
 
 from transformers import AutoTokenizer
 
@@ -15,8 +15,8 @@ from specworkbench.training.tokenizer import END_OF_TEXT, END_OF_TEXT_ID, train_
 
 TEXTS = [structured.document("train", i)[1] for i in range(40)]
 ODD = [
-    "", " ", "\n", "\n\n\n  \t x", "a  b   c    ", "tab\tand\r\nreturn\r", "naïve “quotes” → 中文 🙂 \u200b", "\x00\x01\x7f",
-    "def f(x):\n\n    return x  \n\n\n", "0123456789 3.14 1e-9", "".join(map(chr, range(32, 0x250))),
+    "", " ", "\n", "\n\n\n  \t x", "a  b   c    ", "tab\tand\r\nreturn\r", "naïve “quotes” → 中文 🙂 \u200b",
+    "\x00\x01\x7f", "def f(x):\n\n    return x  \n\n\n", "0123456789 3.14 1e-9", "".join(map(chr, range(32, 0x250))),
 ]  # fmt: skip
 
 

@@ -1,0 +1,258 @@
+"""`decode`: one JSON object, or text and a table; the trace saved; bad input in a sentence."""
+
+import io
+import signal
+import sys
+
+import pytest
+
+from specworkbench.engine.recording import TraceRecorder
+from specworkbench.trace import load_trace
+from tests.experiments.toys import strict_json
+
+KEYS = (
+    "text token_ids stop_reason rounds proposed examined accepted emitted alpha_counts alpha_overlap block_efficiency "
+    "survival_by_position acceptance_by_position ms_prefill ms_propose ms_verify ms_accept ms_rollback ms_total "
+    "target_forwards draft_forwards"
+).split()
+
+
+@pytest.fixture
+def pair(toys):
+    return "--target", toys / "target", "--draft", toys / "draft"
+
+
+def test_json_is_one_object_with_just_the_keys(command, pair):
+    code, out, _ = command("decode", "abc", *pair, "--max-new-tokens", 12, "--json")
+    printed = strict_json(out)
+    assert code == 0 and list(printed) == KEYS and out.count("\n") == 1
+    assert len(printed["token_ids"]) == printed["emitted"] == 12 and printed["stop_reason"] == "length"
+    assert printed["target_forwards"] == printed["rounds"] and printed["draft_forwards"] > 0
+
+
+def test_plain_decoding_has_nulls_where_nothing_was_examined(command, pair):
+    code, out, _ = command("decode", "abc", *pair[:2], "--proposer", "none", "--max-new-tokens", 5, "--json")
+    printed = strict_json(out)
+    assert code == 0 and printed["alpha_counts"] is printed["alpha_overlap"] is None
+    assert printed["acceptance_by_position"] == [None] * 4 and printed["draft_forwards"] == printed["proposed"] == 0
+
+
+def test_a_library_that_prints_does_not_reach_standard_output(command, pair, monkeypatch):
+    flush = TraceRecorder.flush
+    monkeypatch.setattr(TraceRecorder, "flush", lambda self: print("hello from a library") or flush(self))
+    _, out, err = command("decode", "abc", *pair, "--max-new-tokens", 3, "--json")
+    assert "hello" in err and list(strict_json(out)) == KEYS
+
+
+def test_without_json_the_text_comes_first_and_a_table_follows(command, pair):
+    code, out, _ = command("decode", "abc", *pair, "--max-new-tokens", 12)
+    _, as_json, _ = command("decode", "abc", *pair, "--max-new-tokens", 12, "--json")
+    text, *table = out.splitlines()
+    assert code == 0 and text == strict_json(as_json)["text"]
+    assert any("block efficiency" in line for line in table)
+
+
+def test_the_same_seed_gives_the_same_text_and_another_one_another(command, pair):
+    texts = [command("decode", "abc", *pair, "--seed", seed, "--max-new-tokens", 20, "--json")[1] for seed in (1, 1, 2)]
+    texts = [strict_json(text)["text"] for text in texts]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_every_setting_reaches_the_trace(command, pair, tmp_path):
+    path = tmp_path / "new" / "t.trace"
+    settings = (
+        "--gamma 3 --temperature 0.9 --top-k 20 --top-p 0.95 --min-p 0.01 --repetition-penalty 1.1 --seed 7 "
+        "--draft-temperature 0.5 --rule token --max-new-tokens 9 --stop zz --stop yy --ignore-eos --dtype float64 "
+        "--device cpu --capture full"
+    ).split()
+    code, _, _ = command("decode", "abc", *pair, *settings, "--trace", path, "--json")
+    manifest = load_trace(path).manifest
+    sampling = {"temperature": 0.9, "top_k": 20, "top_p": 0.95, "min_p": 0.01, "repetition_penalty": 1.1}
+    assert code == 0 and manifest["sampling"] == sampling
+    assert manifest["draft_sampling"] == sampling | {"temperature": 0.5}
+    expected = {"gamma": 3, "seed": 7, "stop": ["zz", "yy"], "max_new_tokens": 9, "eos_ids": [], "capture": "full"}
+    assert {name: manifest[name] for name in expected} == expected
+    assert manifest["rule"]["name"] == "token" and manifest["target"]["dtype"] == "float64"
+    assert not manifest["generation_config_applied"]
+
+
+def test_ngram_takes_its_lengths(command, pair, tmp_path):
+    path = tmp_path / "t.trace"
+    lengths = ("--ngram-min", 2, "--ngram-max", 3)
+    command("decode", "abcabc", *pair[:2], "--proposer", "ngram", *lengths, "--max-new-tokens", 6, "--trace", path)
+    assert load_trace(path).manifest["proposer"]["settings"] == {"min_n": 2, "max_n": 3}
+
+
+@pytest.mark.parametrize("given, expected", [((), 0.0), (("--temperature", 0.7), 0.7)])
+def test_the_models_own_sampling_applies_when_asked_and_options_win(
+    command, pair, tmp_path, monkeypatch, given, expected
+):
+    from specworkbench.engine import LanguageModel
+
+    monkeypatch.setattr(LanguageModel, "generation_sampling", lambda self: {"temperature": 0.0, "top_k": 5})
+    path = tmp_path / "t.trace"
+    code, *_ = command(
+        "decode", "abc", *pair, "--generation-config", *given, "--max-new-tokens", 4, "--trace", path, "--json"
+    )
+    manifest = load_trace(path).manifest
+    assert code == 0 and manifest["generation_config_applied"]
+    assert manifest["sampling"]["temperature"] == expected and manifest["sampling"]["top_k"] == 5
+
+
+def test_a_trace_carries_distributions_unless_told_otherwise(command, pair, tmp_path):
+    for capture, present in (((), True), (("--capture", "none"), False)):
+        command("decode", "abc", *pair, "--max-new-tokens", 4, "--trace", tmp_path / "t.trace", *capture)
+        assert (load_trace(tmp_path / "t.trace").distributions is not None) == present
+
+
+def test_a_dash_reads_standard_input_as_it_is(command, pair, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"abc\n")))
+    command("decode", "-", *pair, "--max-new-tokens", 2, "--trace", tmp_path / "t.trace")
+    assert load_trace(tmp_path / "t.trace").sequences[0]["prompt"] == "abc\n"
+
+
+@pytest.mark.parametrize("mode", [(), ("--json",)])
+def test_an_interrupt_saves_what_was_decoded_and_exits_with_130(command, pair, tmp_path, monkeypatch, mode):
+    record = TraceRecorder.record
+
+    def interrupted(self, step):
+        record(self, step)
+        if step.index == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(TraceRecorder, "record", interrupted)
+    code, out, err = command("decode", "abc", *pair, "--max-new-tokens", 90, "--trace", tmp_path / "t.trace", *mode)
+    trace = load_trace(tmp_path / "t.trace")
+    assert code == 130 and "interrupted after" in err
+    assert len(trace.rounds) == 4 and trace.sequences[0]["stop_reason"] == "stopped"
+    if mode:
+        assert strict_json(out)["rounds"] == 4
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_in_the_middle_of_a_round_still_leaves_a_sound_trace(command, pair, tmp_path, monkeypatch):
+    from specworkbench.engine.loop import Sequence
+
+    round_ = Sequence.round
+
+    def interrupted(self):
+        step = round_(self)
+        if step.index == 3:
+            raise KeyboardInterrupt
+        return step
+
+    monkeypatch.setattr(Sequence, "round", interrupted)
+    code, *_ = command("decode", "abc", *pair, "--max-new-tokens", 90, "--trace", tmp_path / "t.trace")
+    assert code == 130 and len(load_trace(tmp_path / "t.trace").rounds) == 3
+
+
+def test_an_interrupt_before_the_first_round_is_one_too(command, pair, tmp_path, monkeypatch):
+    from specworkbench.engine.loop import Sequence
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Sequence, "prefill", interrupted)
+    code, out, _ = command("decode", "abc", *pair, "--trace", tmp_path / "t.trace", "--json")
+    assert code == 130 and strict_json(out)["rounds"] == 0
+
+
+@pytest.mark.parametrize("prompt", ["", "  \n"])
+def test_an_empty_prompt_is_refused(refused, prompt):
+    assert "the prompt is empty" in refused("decode", prompt, "--json")
+
+
+def test_an_empty_standard_input_is_refused(refused, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert "the prompt is empty" in refused("decode", "-")
+
+
+@pytest.mark.parametrize("prompt", ["\udcff", "-"])
+def test_a_prompt_that_is_not_utf8_is_refused(refused, monkeypatch, prompt):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    assert "not UTF-8" in refused("decode", prompt)
+
+
+def test_a_prompt_longer_than_the_context_is_refused(refused, pair):
+    assert "200 tokens" in refused("decode", "ab" * 100, *pair)
+
+
+@pytest.mark.parametrize("gamma, said", [(0, "gamma is 0"), (-2, "gamma is -2"), (160, "past the context")])
+def test_a_gamma_that_cannot_be_is_refused(refused, pair, gamma, said):
+    assert said in refused("decode", "abc", *pair, "--gamma", gamma)
+
+
+def test_a_draft_with_another_vocabulary_is_refused(refused, toys):
+    said = refused("decode", "abc", "--target", toys / "target", "--draft", toys / "other")
+    assert "another vocabulary" in said and "other_vocabulary" in said
+
+
+def test_a_folder_that_is_no_model_is_refused(refused, tmp_path):
+    assert "no config.json" in refused("decode", "abc", "--target", tmp_path, "--proposer", "ngram")
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (("--target", "nobody/nothing-of-the-kind", "--draft", "embedded"), "cannot load the model"),
+        (("--target", "embedded/draft-xxl", "--proposer", "none"), "no embedded model"),
+        (("--target", "/no/such/folder", "--draft", "embedded"), "no model folder"),
+        (("--target", "/no/such/folder"), "needs a draft"),
+        (("--proposer", "oracle"), "no proposer 'oracle'"),
+        (("--rule", "guess"), "no rule 'guess'"),
+        (("--rule", "greedy"), "only at temperature 0"),
+        (("--temperature", "-1"), "temperature is -1"),
+        (("--temperature", "nan"), "temperature is nan"),
+        (("--draft-temperature", "-1"), "temperature is -1"),
+        (("--top-p", "0"), "top_p is 0"),
+        (("--max-new-tokens", "0"), "max_new_tokens is 0"),
+        (("--proposer", "ngram", "--ngram-min", "5"), "min 5 and max 4"),
+        (("--gamma", "four"), "'--gamma'"),
+        (("--gama", "4"), "--gama"),
+        (("--stop", ""), "stop string is empty"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_a_model_is_loaded(refused, options, said):
+    assert said in refused("decode", "abc", *options)
+
+
+@pytest.mark.parametrize("options, said", [(("--seed", -1), "seed is -1"), (("--capture", "all"), "capture is 'all'")])
+def test_settings_of_the_decoder_are_refused(refused, pair, options, said):
+    assert said in refused("decode", "abc", *pair, *options)
+
+
+def test_a_chat_needs_a_template(refused, pair):
+    assert "no chat template" in refused("decode", "abc", *pair, "--chat")
+
+
+def test_a_trace_that_could_not_be_saved_is_refused_first(refused, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert "it is a folder" in refused("decode", "abc", "--trace", tmp_path)
+    assert "no folder that you may write to" in refused("decode", "abc", "--trace", tmp_path / "file" / "t.trace")
+
+
+def test_rows_of_nan_are_refused_and_what_came_before_is_saved(command, pair, tmp_path, monkeypatch):
+    import torch
+
+    from specworkbench.engine import LanguageModel
+
+    forward, calls = LanguageModel.forward, []
+
+    def damaged(self, ids, cache, **options):
+        result = forward(self, ids, cache, **options)
+        calls.append(self.name)
+        if calls.count(str(pair[1])) > 3:
+            result.logits.fill_(torch.nan)
+        return result
+
+    monkeypatch.setattr(LanguageModel, "forward", damaged)
+    code, out, err = command("decode", "abc", *pair, "--trace", tmp_path / "t.trace", "--json")
+    assert (code, out) == (2, "") and "not numbers (NaN)" in err
+    assert len(load_trace(tmp_path / "t.trace").rounds) == 2
+
+
+def test_the_embedded_family_decodes_without_naming_a_model(command, tmp_path):
+    code, out, _ = command("decode", "import os\n", "--max-new-tokens", 8, "--trace", tmp_path / "t.trace", "--json")
+    manifest = load_trace(tmp_path / "t.trace").manifest
+    assert code == 0 and strict_json(out)["emitted"] <= 8
+    assert (manifest["target"]["name"], manifest["proposer"]["draft"]["name"]) == ("embedded", "embedded/draft-s")
