@@ -13,6 +13,7 @@ from specworkbench.plots.style import columns_of, finish, literal
 
 COLUMNS = ("label", "p", "q", "overlap", "residual", "mark")
 _HALF = 0.4
+_LONGEST = 14
 _UPPER_ALONE, _UPPER, _LOWER = [0.0, 1.0], [0.38, 1.0], [0.0, 0.27]
 
 
@@ -55,7 +56,7 @@ def redraw(figure: go.Figure, table: pd.DataFrame, title: str) -> None:
     columns_of("distribution", table, COLUMNS)
     proposed = bool(table["q"].notna().any())
     labels = [literal(text) for text in table["label"]]
-    ticks = [_tick(label, mark) for label, mark in zip(labels, table["mark"], strict=True)]
+    ticks = [_tick(label, mark) for label, mark in zip(table["label"], table["mark"], strict=True)]
     with figure.batch_update():
         figure.layout.title.text = title
         for trace, name in zip(figure.data, ("p", "q", "overlap", "residual"), strict=True):
@@ -79,9 +80,10 @@ def _bar(name: str, color: str, offset: float, width: float, frame: str = "") ->
     if frame:
         hatch = {"shape": "/", "size": 7, "solidity": 0.25, "fgcolor": "white", "fgopacity": 0.8}
         marker |= {"line": {"width": 2, "color": frame}, "pattern": hatch}
-    return go.Bar(name=name, offset=offset, width=width, marker=marker, hovertemplate="%{y:.4f}")
+    return go.Bar(name=name, offset=offset, width=width, marker=marker, hovertemplate="%{customdata}: %{y:.4f}")
 
 
 def _tick(label: str, mark: str) -> str:
-    """Bold and with its glyph for a token that the round is about."""
+    """A label short enough for the axis; bold and with its glyph for a token that the round is about."""
+    label = literal(label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…")
     return f"<b>{palette.OUTCOMES[mark].glyph} {label}</b>" if mark else label
