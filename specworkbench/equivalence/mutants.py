@@ -296,7 +296,10 @@ MUTANTS = (
 
 NULL_CONTROLS = (
     Mutant("open_rule", "the token rule as the mutants open it, unchanged", "null", "nowhere", rule(OpenRule)),
-    Mutant("equality", "accepts a guess iff it equals the target's own draw", "null", "nowhere", rule(EqualityRule)),
+    Mutant(
+        "equality", "a guess is accepted iff it equals the target's own draw", "null", "nowhere", rule(EqualityRule),
+        bench=partial(table_setup, vocab=3),
+    ),
     Mutant("no_bonus", "no bonus token after a fully accepted proposal", "null", "nowhere", rule(NoBonus)),
     Mutant("broken_context", "the draft reads the context backwards", "null", "nowhere", draft(BrokenContext)),
     Mutant(

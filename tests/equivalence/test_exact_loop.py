@@ -16,6 +16,7 @@ CASES = {
     "vocabulary 3, gamma 2": {},
     "vocabulary 4, gamma 1": {"vocab": 4, "gamma": 1},
     "vocabulary 5, length 2": {"vocab": 5, "gamma": 1, "length": 2},
+    "four tokens, gamma 3": {"gamma": 3, "length": 4, "draft_sampling": SamplingSettings(temperature=0.0)},
     "four tokens, gamma 3, top-k": {"vocab": 4, "gamma": 3, "length": 4, "sampling": SamplingSettings(top_k=2)},
     "greedy": {"vocab": 5, "gamma": 3, "length": 4, "sampling": SamplingSettings(temperature=0.0)},
     "penalty and EOS": {"sampling": SamplingSettings(temperature=0.8, repetition_penalty=1.5), "eos": 2},
@@ -25,6 +26,7 @@ CASES = {
     "sporadic draft": {"proposer": SporadicDraft},
     "the target as its own draft": {"gamma": 1, "draft_seed": 0},
 }
+SLOW = {"four tokens, gamma 3, top-k"}
 
 
 def llama_setup(
@@ -39,7 +41,7 @@ def llama_setup(
     return Setup(target, (0, 1, 0), settings, proposer, make_verifier(None, settings.sampling))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] * (case in SLOW)) for case in CASES])
 def test_the_law_of_the_whole_loop_is_the_targets_own(case):
     setup = llama_setup(**CASES[case])
     law = decode_law(setup)
