@@ -109,12 +109,16 @@ class Bench:
         return make_proposer(configuration.proposer, target=self.target, draft=draft)
 
     def _check_prompts(self) -> None:
-        """Refuse what could not be decoded before hours have gone into the rest."""
-        for configuration, settings in self._settings.items():
-            decoder = self._decoder(configuration, 0, settings)
-            for number, prompt in enumerate(self.plan.prompts):
-                with told_of(Cell(number, prompt, configuration)):
-                    decoder.start(prompt.text)
+        """Refuse what could not be decoded before hours have gone into the rest.
+
+        Whether a prompt fits does not depend on the configuration, nor whether a gamma fits on the prompt.
+        """
+        first, *others = self._settings
+        cells = [Cell(number, prompt, first) for number, prompt in enumerate(self.plan.prompts)]
+        cells += [Cell(0, self.plan.prompts[0], configuration) for configuration in others]
+        for cell in cells:
+            with told_of(cell):
+                self._decoder(cell.configuration, 0, self._settings[cell.configuration]).start(cell.prompt.text)
 
 
 @contextmanager

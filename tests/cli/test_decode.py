@@ -113,7 +113,7 @@ def test_a_dash_reads_standard_input_as_it_is(command, pair, tmp_path, monkeypat
 
 @pytest.mark.parametrize("mode", [(), ("--json",)])
 def test_an_interrupt_saves_what_was_decoded_and_exits_with_130(command, pair, tmp_path, monkeypatch, mode):
-    record = TraceRecorder.record
+    record, before = TraceRecorder.record, signal.getsignal(signal.SIGINT)
 
     def interrupted(self, step):
         record(self, step)
@@ -127,7 +127,7 @@ def test_an_interrupt_saves_what_was_decoded_and_exits_with_130(command, pair, t
     assert len(trace.rounds) == 4 and trace.sequences[0]["stop_reason"] == "stopped"
     if mode:
         assert strict_json(out)["rounds"] == 4
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_interrupt_in_the_middle_of_a_round_still_leaves_a_sound_trace(command, pair, tmp_path, monkeypatch):

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
 from specworkbench.experiments.bench import Bench
 from specworkbench.trace import load_trace
@@ -30,16 +32,16 @@ def options(toys, tmp_path):
 
 
 def test_json_files_and_page_agree(command, options, tmp_path, toys):
-    code, out, err = command(*options, "--gamma", "2,4", "--json")
+    code, out, err = command(*options, "--gamma", "2,4", "--temperature", "1", "--json")
     printed, out_folder = strict_json(out), tmp_path / "out"
-    assert code == 0 and "18/18" not in err and "30/30" in err
+    assert code == 0 and "15/15" in err
     assert printed == strict_json((out_folder / "report.json").read_text())
     assert set(printed) == {"rows", "environment"}
     assert all(list(row) == ROW for row in printed["rows"])
     keys = [(row["proposer"], row["gamma"], row["temperature"], row["bucket"]) for row in printed["rows"]]
     proposers = (f"draft_model:{toys / 'draft'}", "ngram")
     buckets = ("letters", "<b>[red]", "all")
-    expected = {(p, g, t, b) for p in proposers for g in (2, 4) for t in (0, 1) for b in buckets}
+    expected = {(p, g, 1, b) for p in proposers for g in (2, 4) for b in buckets}
     assert set(keys) == expected and len(keys) == len(expected)
     environment = printed["environment"]
     for name in ("python", "torch", "transformers", "cpu", "cores", "threads", "device", "dtype", "date", "seed"):
@@ -59,14 +61,36 @@ def test_the_page_needs_no_network_and_takes_no_text_for_markup(command, options
     assert page.count('class="plotly-graph-div"') >= 5
 
 
-def test_quick_takes_two_prompts_a_bucket_and_few_tokens(command, options, tmp_path):
-    prompts = [Prompt(f"{bucket}{i}", bucket, "abc") for bucket in "xy" for i in range(4)]
-    write_prompts(tmp_path / "prompts.jsonl", prompts)
-    arguments = [argument for argument in options if argument not in ("--max-new-tokens", 8)]
-    code, out, _ = command(*arguments, "--quick", "--temperature", "1", "--json")
-    environment = strict_json(out)["environment"]
-    assert code == 0 and environment["prompts"]["buckets"] == {"x": 2, "y": 2}
-    assert environment["max_new_tokens"] == 32 and environment["quick"]
+def test_quick_takes_two_prompts_a_bucket_and_few_tokens(command, options, tmp_path, monkeypatch):
+    plans = []
+
+    def capture(plan, *_):
+        plans.append(plan)
+        raise typer.Exit
+
+    monkeypatch.setattr(import_module("specworkbench.cli.report"), "decode_plan", capture)
+    write_prompts(tmp_path / "prompts.jsonl", [Prompt(f"{b}{i}", b, "abc") for b in "xy" for i in range(4)])
+    few = [argument for argument in options if argument not in ("--max-new-tokens", 8)]
+    for arguments in ((*few, "--quick"), (*options, "--quick"), few):
+        assert command(*arguments)[0] == 0
+    assert [prompt.id for prompt in plans[0].prompts] == ["x0", "x1", "y0", "y1"]
+    assert [(len(plan.prompts), plan.max_new_tokens) for plan in plans] == [(4, 32), (4, 8), (8, 96)]
+
+
+@pytest.mark.parametrize(
+    "arguments, drafts, source",
+    [((), ("embedded/draft-m", "embedded/draft-s"), "embedded"), (("--target", "somebody/model"), (), "general")],
+)
+def test_drafts_and_prompts_suit_the_target(command, monkeypatch, arguments, drafts, source):
+    found = []
+
+    def capture(plan, folder, prompts, quick):
+        found.append((plan.drafts, prompts, plan.gammas, plan.temperatures))
+        raise typer.Exit
+
+    monkeypatch.setattr(import_module("specworkbench.cli.report"), "decode_plan", capture)
+    assert command("report", *arguments)[0] == 0
+    assert found == [(drafts, source, (4,), (0.0, 1.0))]
 
 
 def test_an_error_in_the_middle_still_writes_what_was_finished(command, options, tmp_path, monkeypatch):
@@ -102,13 +126,14 @@ def test_an_interrupt_before_anything_is_finished_leaves_an_older_report_alone(c
 
 def test_ctrl_c_in_the_middle_keeps_the_finished_and_exits_with_130(options, tmp_path):
     """A real process and a real signal, sent once some cells are on disk."""
-    write_prompts(tmp_path / "prompts.jsonl", PROMPTS + tuple(Prompt(f"p{i}", "letters", "abc") for i in range(400)))
-    arguments = [sys.executable, "-m", "specworkbench", *map(str, options), "--max-new-tokens", "60", "--json"]
+    write_prompts(tmp_path / "prompts.jsonl", PROMPTS + tuple(Prompt(f"p{i}", "letters", "abc") for i in range(80)))
+    arguments = [sys.executable, "-m", "specworkbench", *map(str, options), "--max-new-tokens", "40", "--json"]
+    arguments += ["--temperature", "1"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(arguments, cwd=tmp_path, env=environment, **pipes)
     try:
-        while len(list((tmp_path / "out").rglob("*.trace"))) < 8 and process.poll() is None:
+        while len(list((tmp_path / "out").rglob("*.trace"))) < 5 and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=300)
@@ -119,7 +144,7 @@ def test_ctrl_c_in_the_middle_keeps_the_finished_and_exits_with_130(options, tmp
     saved = strict_json((tmp_path / "out" / "report.json").read_text())
     assert saved == strict_json(out) and saved["rows"] and saved["environment"]["interrupted"]
     files = [tmp_path / "out" / name for name in saved["environment"]["traces"]]
-    assert sorted(files) == sorted((tmp_path / "out").rglob("*.trace")) and len(files) >= 8
+    assert sorted(files) == sorted((tmp_path / "out").rglob("*.trace")) and len(files) >= 5
     assert all(load_trace(path).sequences[0]["stop_reason"] == "length" for path in files)
     assert not list((tmp_path / "out").rglob("*.tmp")) and "Ended early" in (tmp_path / "out/report.html").read_text()
 
