@@ -4,8 +4,8 @@ Every figure takes `template`, a plotly template or its name; without one the lo
 """
 
 from specworkbench.plots.acceptance import acceptance
-from specworkbench.plots.distribution import distribution, redraw
+from specworkbench.plots.distribution import distribution
 from specworkbench.plots.expected_tokens import expected_tokens
 from specworkbench.plots.phases import phases
 
-__all__ = ["acceptance", "distribution", "expected_tokens", "phases", "redraw"]
+__all__ = ["acceptance", "distribution", "expected_tokens", "phases"]

@@ -29,15 +29,13 @@ class Explorer(widgets.VBox):
     sequence = traitlets.Int(0)
     selected = traitlets.Int(-1)
 
-    def __init__(
-        self, trace: Trace | None = None, sequence: int = 0, *, top: int = 12, template: Any = None, **options: Any
-    ):
+    def __init__(self, trace: Trace | None = None, sequence: int = 0, *, top: int = 12, **options: Any):
         self._shown = None
         self.message = widgets.HTML()
         self.chooser = widgets.Dropdown(description="sequence", layout={"width": "min(40em, 98%)"})
         self.prompt = widgets.HTML()
         self.strip = TokenStrip()
-        self.inspector = Inspector(top=top, template=template)
+        self.inspector = Inspector(top=top)
         super().__init__([self.message, self.chooser, self.prompt, self.strip, self.inspector], **options)
         traitlets.link((self, "selected"), (self.strip, "selected"))
         traitlets.link((self, "selected"), (self.inspector, "selected"))
@@ -105,7 +103,7 @@ class Explorer(widgets.VBox):
         self.selected = first_rejected(tokens)
 
     def to_html(self) -> str:
-        """Strip and sentence as HTML that needs neither scripts nor a kernel."""
+        """Strip and inspector as HTML that needs neither scripts nor a kernel."""
         return self.message.value + self.prompt.value + self.strip.to_html() + self.inspector.to_html()
 
     def _repr_html_(self) -> str:
@@ -115,8 +113,7 @@ class Explorer(widgets.VBox):
 def explore(trace: Trace | str | PathLike | None, sequence: int = 0, **options: Any) -> Explorer:
     """A widget to look at a trace, or at a trace file, token by token.
 
-    What cannot be opened is told in the widget as a sentence. Options: `top` (tokens with a bar of their own) and
-    `template` (a plotly template).
+    What cannot be opened is told in the widget as a sentence. Option: `top`, how many tokens have a bar of their own.
     """
     if trace is None or isinstance(trace, Trace):
         return Explorer(trace, sequence, **options)

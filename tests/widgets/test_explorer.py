@@ -4,10 +4,12 @@ import ipywidgets
 import pytest
 
 from specworkbench.widgets import Explorer, Inspector, explore
+from specworkbench.widgets.chart import distribution_svg
 from specworkbench.widgets.decision import decision_svg, describe
 from specworkbench.widgets.inspector import EMPTY, NO_DISTRIBUTIONS
 from specworkbench.widgets.sentences import Decision
-from specworkbench.widgets.tables import strip_rows
+from specworkbench.widgets.tables import distribution_table, strip_rows
+from specworkbench.widgets.text import number
 from tests.widgets.traces import first, spoken
 
 TRACE = spoken()
@@ -64,27 +66,26 @@ def test_text_of_the_trace_is_escaped_everywhere():
     pages = [explorer.to_html()]
     for index in range(len(explorer.strip.tokens)):
         explorer.selected = index
-        pages.append(shown(explorer) + str(explorer.inspector.figure.layout.xaxis.ticktext))
+        pages.append(shown(explorer))
     assert not any("<script>" in page for page in pages)
     assert "&lt;script&gt;alert(1)" in pages[1]
 
 
-def test_the_figure_shows_the_selected_position():
+def test_the_chart_shows_the_selected_position():
     explorer = explore(TRACE)
     _, index, row = first(TRACE, "rejected")
     explorer.selected = index
-    p, q, overlap, _ = explorer.inspector.figure.data
-    assert sum(p.y) == pytest.approx(1) and sum(overlap.y) == pytest.approx(row["overlap"])
-    assert any(tick.startswith("<b>✗ ") for tick in explorer.inspector.figure.layout.xaxis.ticktext)
+    assert distribution_svg(distribution_table(TRACE, row)).split("</defs>")[1].split("<rect")[0] in shown(explorer)
+    assert f"overlap {number(row['overlap'])}, residual {number(row['residual_mass'])}" in shown(explorer)
     explorer.selected = first(TRACE, "bonus")[1]
-    assert len(q.y) == 0 and "against" not in explorer.inspector.figure.layout.title.text
+    assert "Target p, highest first" in shown(explorer) and "q (draft)" not in shown(explorer)
 
 
 def test_without_distributions_the_scalars_remain_and_a_sentence_says_how_to_record_them():
     explorer = explore(spoken(capture="none"))
     assert "so it was rejected" in shown(explorer) and "residual mass" in shown(explorer)
     assert NO_DISTRIBUTIONS.split(":")[0] in shown(explorer)
-    assert explorer.inspector.children == (explorer.inspector.card,)
+    assert "swb-chart" not in shown(explorer).split("</style>")[1]
 
 
 def test_a_file_that_is_no_trace_is_told_in_the_widget(tmp_path):
