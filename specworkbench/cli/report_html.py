@@ -27,7 +27,7 @@ th:first-child, td:first-child, table.facts td { text-align: left; }
 tr.all { background: var(--soft); font-weight: 600; }
 figure { margin: 1rem 0; min-width: 0; }
 figcaption { font-weight: 600; overflow-wrap: anywhere; }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 .scroll { overflow-x: auto; }
 .note { border-left: 4px solid #D55E00; padding: 0.3rem 1rem; background: var(--soft); }
 """

@@ -36,7 +36,7 @@ def report_speedup(
             figure.add_trace(mark)
     figure.add_hline(y=1.0, line={"color": INK, "width": 1, "dash": "dot"})
     ticks = {"tickvals": list(range(len(buckets))), "ticktext": [literal(bucket) for bucket in buckets]}
-    figure.update_xaxes(**ticks, range=[-0.5, len(buckets) - 0.5])
+    figure.update_xaxes(**ticks, range=[-0.5, len(buckets) - 0.5], zeroline=False)
     figure.update_yaxes(title_text="speedup", rangemode="tozero")
     return finish(figure, title, template, height)
 
