@@ -243,7 +243,8 @@ def bonus_from_draft(setup: Setup) -> Setup:
 top_k_draft = partial(table_setup, draft_sampling=SamplingSettings(top_k=4))
 penalised = partial(table_setup, sampling=SamplingSettings(repetition_penalty=2.5))
 with_eos = partial(table_setup, eos=(1,))
-hot_draft = partial(table_setup, draft_sampling=SamplingSettings(temperature=2.0))
+small = partial(table_setup, vocab=4)
+hot_draft = partial(small, draft_sampling=SamplingSettings(temperature=2.0))
 
 MUTANTS = (
     Mutant(
@@ -295,15 +296,24 @@ MUTANTS = (
 )  # fmt: skip
 
 NULL_CONTROLS = (
-    Mutant("open_rule", "the token rule as the mutants open it, unchanged", "null", "nowhere", rule(OpenRule)),
     Mutant(
-        "equality", "a guess is accepted iff it equals the target's own draw", "null", "nowhere", rule(EqualityRule),
-        bench=partial(table_setup, vocab=3),
+        "open_rule", "the token rule as the mutants open it, unchanged", "null",
+        "nowhere", rule(OpenRule), bench=small,
     ),
-    Mutant("no_bonus", "no bonus token after a fully accepted proposal", "null", "nowhere", rule(NoBonus)),
-    Mutant("broken_context", "the draft reads the context backwards", "null", "nowhere", draft(BrokenContext)),
     Mutant(
-        "hot_draft", "the draft samples at temperature 2, and that q is declared", "null", "nowhere",
-        lambda setup: setup, bench=hot_draft,
+        "equality", "a guess is accepted iff it equals the target's own draw", "null",
+        "nowhere", rule(EqualityRule), bench=partial(table_setup, vocab=3),
+    ),
+    Mutant(
+        "no_bonus", "no bonus token after a fully accepted proposal", "null",
+        "nowhere", rule(NoBonus), bench=small,
+    ),
+    Mutant(
+        "broken_context", "the draft reads the context backwards", "null",
+        "nowhere", draft(BrokenContext), bench=small,
+    ),
+    Mutant(
+        "hot_draft", "the draft samples at temperature 2, and that q is declared", "null",
+        "nowhere", lambda setup: setup, bench=hot_draft,
     ),
 )  # fmt: skip

@@ -63,7 +63,7 @@ def test_its_size_is_what_was_found_elsewhere(mutant):
     assert 0.4 < mean / ELSEWHERE[mutant.name] < 2.5
 
 
-def test_the_table(capsys):
+def test_the_table():
     """Prints what the others have found (pytest -rP)."""
     print(f"{'mutant':22} {'joint TV':>17} {'first token':>12}")
     for mutant in (*MUTANTS, *NULL_CONTROLS):
