@@ -125,7 +125,7 @@ def _figures(report: Report) -> dict[str, list[tuple[str, go.Figure]]]:
     return {
         "Speedup over plain decoding": speedups,
         "Tokens per round: measured against theory": [("points with 95 % intervals, curves for i.i.d. tokens", tokens)],
-        "Time per token by phase": [("other: prefills and the loop", times)],
+        "Time per token by phase": [("other: prefills, recording and the loop", times)],
         "Acceptance by position in the round": positions,
     }
 

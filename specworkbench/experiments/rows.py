@@ -100,7 +100,7 @@ def position_tables(traces: Traces) -> dict[str, pd.DataFrame]:
 
 
 def time_table(traces: Traces) -> pd.DataFrame:
-    """ms per emitted token by phase, for `plots.phases`; other: prefills and the loop. A row a configuration.
+    """ms per emitted token by phase, for `plots.phases`; other: prefills, recording, loop. A row a configuration.
 
     A bar's length is the time per token whose ratio to the plain one is the measured speedup.
     """
