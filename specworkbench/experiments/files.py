@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 import re
-import uuid
 from pathlib import Path
 from typing import Any
 
-from specworkbench.errors import InputError
+from specworkbench.files import whole_file
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
@@ -21,19 +18,8 @@ def to_json(value: Any, indent: int | None = None) -> str:
 
 def write_whole(path: Path, text: str) -> Path:
     """Write the text (UTF-8) whole or not at all; the path. Raises `InputError` where it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with whole_file(path, "the report") as file:
+        file.write(text.encode("utf-8", errors="backslashreplace"))
     return path
 
 

@@ -15,7 +15,6 @@ import io
 import json
 import math
 import os
-import uuid
 import zipfile
 import zlib
 from pathlib import Path
@@ -29,6 +28,7 @@ from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
 from specworkbench.errors import InputError
+from specworkbench.files import whole_file
 from specworkbench.trace import contracts, schema
 from specworkbench.trace.trace import Trace
 
@@ -46,18 +46,8 @@ def save_trace(trace: Trace, path: str | os.PathLike) -> Path:
     path = Path(path)
     if path.is_dir():
         raise InputError(f"cannot write a trace to {path}: it is a folder; name a file in it")
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "xb") as file:
-            _write(trace, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write the trace to {path}: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path, "the trace") as file:
+        _write(trace, file)
     return path
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 from tqdm import tqdm
 
+from specworkbench.files import whole_file
 from specworkbench.training.mixture import Mixture
 from specworkbench.training.muon import Muon
 
@@ -86,12 +87,12 @@ class Trainer:
         loss_of: Callable[[dict[str, torch.nn.Module], torch.Tensor], dict[str, torch.Tensor]] | None = None,
         at_checkpoint: Callable[[Trainer], None] | None = None,
     ) -> None:  # fmt: skip
-        self.models, self.mixture, self.settings, self.folder = models, mixture, settings, Path(folder)
+        self.models, self.mixture, self.settings = models, mixture, settings
         self.loss_of = loss_of or plain_losses
         self.at_checkpoint = at_checkpoint
         self.optimizers = {name: make_optimizers(model, settings) for name, model in models.items()}
         self.progress = Progress()
-        self.file = self.folder / "checkpoint.pt"
+        self.file = Path(folder) / "checkpoint.pt"
         if self.file.exists():
             self._load()
 
@@ -150,14 +151,13 @@ class Trainer:
 
     def _save(self) -> None:
         """Weights, optimizers and progress, to a temporary name and renamed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         state = {
             "models": {name: model.state_dict() for name, model in self.models.items()},
             "optimizers": {name: [o.state_dict() for o in pair] for name, pair in self.optimizers.items()},
             "progress": vars(self.progress),
         }
-        torch.save(state, self.file.with_suffix(".tmp"))
-        self.file.with_suffix(".tmp").replace(self.file)
+        with whole_file(self.file, "the checkpoint") as file:
+            torch.save(state, file)
 
     def _load(self) -> None:
         state = torch.load(self.file, weights_only=True)

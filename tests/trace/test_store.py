@@ -234,3 +234,9 @@ def test_columns_beyond_the_schema_and_a_strange_index_are_not_kept(tmp_path):
     positions.index = pd.RangeIndex(100, 100 + len(positions))
     loaded = load_trace(save_trace(Trace(trace.manifest, trace.rounds, positions), tmp_path / "toy.trace"))
     assert_frame_equal(loaded.positions, trace.positions)
+
+
+def test_a_path_below_a_file_gets_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot write the trace"):
+        save_trace(toy_trace(), tmp_path / "file" / "a.trace")
