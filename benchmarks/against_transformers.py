@@ -122,16 +122,17 @@ def main(
 ) -> None:
     """Print the comparison for each temperature."""
     pair = load_pair(target, draft)
+    untouched = load_pair(target, draft, fused=False)
     texts = [prompt.text for prompt in load_prompts(prompts, per_bucket=per_bucket)]
     for value in temperature:
         settings = DecodeSettings(gamma, max_new_tokens, SamplingSettings(temperature=value), ignore_eos=True)
         contenders = {
             "plain": ours(pair[0], None, settings, None),
-            "transformers generate": theirs(pair[0], None, settings),
+            "transformers generate": theirs(untouched[0], None, settings),
             "speculative, no recording": ours(*pair, settings, None),
             "speculative, scalars": ours(*pair, settings, "none"),
             "speculative, top-k": ours(*pair, settings, "top-k"),
-            "transformers assisted": theirs(*pair, settings),
+            "transformers assisted": theirs(*untouched, settings),
         }
         times = measure(contenders, texts, runs)
         show(times, f"{target} with {draft}, gamma {gamma}, temperature {value:g}, {len(texts)} prompts x {runs} runs")

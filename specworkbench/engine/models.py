@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from specworkbench.engine.fused import FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.errors import InputError
 from specworkbench.paths import embedded_dir
@@ -30,10 +31,10 @@ class LanguageModel:
     """A causal language model of transformers with its tokenizer, seen as the decode loop needs it: one sequence.
 
     Attributes: name, revision, device, dtype, parameters (count), vocab_size (tokens that can be drawn: padding rows
-    of the output matrix are cut off), max_context (tokens), eos_ids.
+    of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None):
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True):
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name, self.revision = name, revision
@@ -47,6 +48,7 @@ class LanguageModel:
         accepted = inspect.signature(model.forward).parameters
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self._keeps_logits = "logits_to_keep" in accepted
+        self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
@@ -61,16 +63,24 @@ class LanguageModel:
         `rows`: how many of the last logit rows to compute (all when not given). `layers`: indices into transformers'
         `hidden_states` (0 the embeddings, -1 the last, after the norm). Returns logits (rows, vocab_size).
         """
+        if self._fused is not None:
+            logits, hidden = self._fused(ids, cache.cache, rows, layers)
+        else:
+            logits, hidden = self._transformers_forward(ids, cache, rows, layers)
+        cache.grew(ids.shape[0])
+        return Forward(logits[:, : self.vocab_size], hidden)
+
+    def _transformers_forward(
+        self, ids: torch.Tensor, cache: KVCache, rows: int | None, layers: Sequence[int]
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
         options: dict[str, Any] = {self._cache_keyword: cache.cache, "use_cache": True}
         if rows is not None and self._keeps_logits:
             options["logits_to_keep"] = rows
         if layers:
             options["output_hidden_states"] = True
         output = self.model(input_ids=ids.unsqueeze(0), **options)
-        cache.grew(ids.shape[0])
-        logits = output.logits[0, :, : self.vocab_size]
         hidden = {layer: output.hidden_states[layer][0] for layer in layers}
-        return Forward(logits if rows is None else logits[-rows:], hidden)
+        return output.logits[0] if rows is None else output.logits[0, -rows:], hidden
 
     def encode(self, prompt: str, chat: bool = False) -> list[int]:
         """Token ids of a prompt, through the chat template when asked. Raises `InputError` for an empty prompt."""
@@ -99,6 +109,7 @@ class LanguageModel:
             "name": self.name,
             "revision": self.revision,
             "dtype": str(self.dtype).removeprefix("torch."),
+            "forward": "transformers" if self._fused is None else "fused",
             "parameters": self.parameters,
             "vocab_size": self.vocab_size,
             "max_context": self.max_context,
@@ -122,11 +133,13 @@ def load_model(
     device: str | torch.device | None = None,
     device_map: str | None = None,
     trust_remote_code: bool = False,
+    fused: bool = True,
 ) -> LanguageModel:
     """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
 
     dtype: float32, bfloat16, float16 or float64; by default float32 on the CPU and the checkpoint's own elsewhere.
     device: cuda, mps or cpu; the best there is by default. device_map: "auto" spreads a model over all GPUs.
+    fused: forward through `engine.fused` where that knows the architecture (on the CPU); False: through transformers.
     Raises `InputError` for a name, folder, dtype or device that cannot be used.
     """
     chosen = _device(device)
@@ -145,7 +158,7 @@ def load_model(
         model = model.to(chosen)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name!r} is an encoder-decoder model; the workbench decodes decoder-only models")
-    return LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None))
+    return LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None), fused=fused)
 
 
 def load_pair(

@@ -12,68 +12,56 @@ from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder
 from specworkbench.trace.schema import CAPTURES
 
-MEASURED = (
-    "token", "p", "q", "accept_prob", "u", "u_draw", "overlap", "tv", "residual_mass", "entropy_p", "entropy_q",
-    "rank_p", "rank_q", "overweight_p", "overweight_q", "in_overweight",
+FROM_TARGET = ("p", "entropy_p", "rank_p")
+FROM_BOTH = (
+    "q", "overlap", "tv", "residual_mass", "entropy_q", "rank_q", "overweight_p", "overweight_q", "in_overweight",
 )  # fmt: skip
+MEASURED = FROM_TARGET + FROM_BOTH
 PENDING_ROUNDS = 128
 """Rounds whose measurements may wait on the device before they are fetched together."""
 
 
 def measure(step: Round) -> torch.Tensor:
-    """(n + 1, len(MEASURED)) float64: a row for each proposed token and one for the token that was drawn.
+    """(n + 1, len(MEASURED)): what needs the full rows, for each proposed token and for the token that was drawn.
 
     The drawn token's row of the distributions is the one at the accepted length: the rejected position's, or the
     bonus position's, where there is no draft row (NaN).
     """
-    p_rows, n = step.target_probs, step.proposal.size
-    accepted = step.verdict.accepted.unsqueeze(0)
+    n, accepted = step.proposal.size, step.verdict.accepted.unsqueeze(0)
     tokens = torch.cat([step.proposal.tokens, step.verdict.next_token.unsqueeze(0)])
     at = torch.cat([torch.arange(n, device=accepted.device), accepted])
-    p = p_rows[at].gather(-1, tokens.unsqueeze(-1))
-    nan = torch.full((1,), torch.nan, dtype=p_rows.dtype, device=p_rows.device)
-    columns = {
-        "token": tokens,
-        "p": p.squeeze(-1),
-        "accept_prob": torch.cat([step.verdict.accept_probs, nan]),
-        "u": torch.cat([step.uniforms.accept, nan]),
-        "u_draw": torch.cat([_draft_uniforms(step, nan), step.uniforms.drawn[accepted]]),
-        "entropy_p": torch.special.entr(p_rows).sum(-1)[at],
-        "rank_p": (p_rows[at] > p).sum(-1) + 1,
-    }
-    columns |= _draft_columns(step, at, tokens, nan) if n else {}
-    absent = nan.expand(n + 1)
-    return torch.stack([columns.get(name, absent).to(p_rows.dtype) for name in MEASURED], dim=-1)
+    p_rows = step.target_probs.index_select(0, at)
+    p = p_rows.gather(-1, tokens.unsqueeze(-1))
+    from_target = torch.stack([p.squeeze(-1), _entropy(p_rows), (p_rows > p).sum(-1).to(p.dtype) + 1], dim=-1)
+    if not n:
+        return torch.cat([from_target, p.new_full((1, len(FROM_BOTH)), torch.nan)], dim=-1)
+    q_rows = step.proposal.draft_probs(step.target_probs).index_select(0, at.clamp(max=n - 1))
+    from_both = torch.where((at < n).unsqueeze(-1), _compared(p_rows, q_rows, tokens), torch.nan)
+    return torch.cat([from_target, from_both], dim=-1)
 
 
-def _draft_uniforms(step: Round, nan: torch.Tensor) -> torch.Tensor:
-    """(n,) uniforms the guesses were drawn with; NaN where a guess was certain."""
-    n = step.proposal.size
-    return nan.expand(n) if step.proposal.probs is None else step.uniforms.draft[:n]
+def _compared(p_rows: torch.Tensor, q_rows: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """(n + 1, len(FROM_BOTH)) from the two rows (n + 1, vocab) at each token."""
+    difference = p_rows - q_rows
+    overweight = (difference < 0).to(p_rows.dtype)
+    p, q = (rows.gather(-1, tokens.unsqueeze(-1)) for rows in (p_rows, q_rows))
+    columns = (
+        q.squeeze(-1),
+        torch.minimum(p_rows, q_rows).sum(-1),
+        difference.abs().sum(-1) / 2,
+        difference.clamp(min=0).sum(-1),
+        _entropy(q_rows),
+        (q_rows > q).sum(-1).to(q.dtype) + 1,
+        torch.linalg.vecdot(p_rows, overweight),
+        torch.linalg.vecdot(q_rows, overweight),
+        (q > p).squeeze(-1).to(q.dtype),
+    )
+    return torch.stack(columns, dim=-1)
 
 
-def _draft_columns(step: Round, at: torch.Tensor, tokens: torch.Tensor, nan: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The columns that compare p with q; NaN for a token drawn where there is no draft row."""
-    p, q = step.target_probs[:-1], step.proposal.draft_probs(step.target_probs)
-    difference, overweight = p - q, q > p
-    by_row = {
-        "overlap": torch.minimum(p, q).sum(-1),
-        "tv": difference.abs().sum(-1) / 2,
-        "residual_mass": difference.clamp(min=0).sum(-1),
-        "entropy_q": torch.special.entr(q).sum(-1),
-        "overweight_p": (p * overweight).sum(-1),
-        "overweight_q": (q * overweight).sum(-1),
-    }
-    columns = {name: torch.cat([values, nan])[at] for name, values in by_row.items()}
-    inside = at.clamp(max=q.shape[0] - 1)
-    q_token = q[inside].gather(-1, tokens.unsqueeze(-1))
-    by_token = {
-        "q": q_token.squeeze(-1),
-        "rank_q": (q[inside] > q_token).sum(-1) + 1,
-        "in_overweight": overweight[inside].gather(-1, tokens.unsqueeze(-1)).squeeze(-1),
-    }
-    has_row = at < q.shape[0]
-    return columns | {name: torch.where(has_row, values.to(p.dtype), nan) for name, values in by_token.items()}
+def _entropy(rows: torch.Tensor) -> torch.Tensor:
+    """(n,) nats of rows (n, vocab); an entry of 0 counts 0."""
+    return -torch.linalg.vecdot(rows, rows.clamp(min=torch.finfo(rows.dtype).tiny).log())
 
 
 def top_entries(step: Round, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -103,7 +91,7 @@ class TraceRecorder:
             raise InputError(f"the number of captured tokens is {top_k}; it must be at least 1")
         self.capture, self.top_k = capture, top_k
         self._builder = TraceBuilder()
-        self._pending: list[tuple[Round, torch.Tensor, Any]] = []
+        self._pending: list[tuple[Round, bool, torch.Tensor, Any]] = []
         self._outputs: dict[int, int] = {}
         self._rows: dict[str, list[np.ndarray]] = {"target": [], "draft": []}
         self._row_count = 0
@@ -118,15 +106,15 @@ class TraceRecorder:
             q = step.proposal.draft_probs(step.target_probs)
             captured = (step.target_probs.float(), q.float())
         # the rows themselves are let go of here
-        self._pending.append((step.without_rows(), measure(step), captured))
+        self._pending.append((step.without_rows(), step.proposal.probs is None, measure(step), captured))
         if len(self._pending) >= PENDING_ROUNDS:
             self.flush()
 
     def flush(self) -> None:
         """Fetch what waits on the device."""
-        for step, measured, captured in self._pending:
+        for step, certain, measured, captured in self._pending:
             values = measured.cpu().numpy()
-            positions = _positions(step, values, self._outputs.get(step.sequence, 0))
+            positions = _positions(step, certain, values, self._outputs.get(step.sequence, 0))
             self._outputs[step.sequence] = self._outputs.get(step.sequence, 0) + step.decision.emitted
             self._builder.add_round(_round(step), positions, self._distributions(step, captured))
         self._pending.clear()
@@ -169,15 +157,23 @@ def _entries(tokens: np.ndarray, p: np.ndarray, q: np.ndarray) -> dict[str, Any]
     }
 
 
-def _positions(step: Round, values: np.ndarray, output_start: int) -> dict[str, Any]:
-    """Columns of the `positions` table for one round."""
+def _positions(step: Round, certain: bool, values: np.ndarray, output_start: int) -> dict[str, Any]:
+    """Columns of the `positions` table for one round. certain: its guesses were made without a draw."""
     n, accepted, emitted = step.proposal.size, step.decision.accepted, step.decision.emitted
     order = np.arange(n)
     outcome = ["accepted"] * accepted + ["rejected"] * (accepted < n) + ["discarded"] * (n - accepted - 1)
     outcome.append("plain" if n == 0 else "bonus" if accepted == n else "corrected")
     in_output = np.append(np.where(order < accepted, order, n + 1), accepted) < emitted
+    accept_probs, accept, drawn = (
+        values.cpu().numpy() for values in (step.verdict.accept_probs, step.uniforms.accept, step.uniforms.drawn)
+    )
+    draft = np.full(n, np.nan) if certain else step.uniforms.draft[:n].cpu().numpy()
     columns = {name: values[:, i] for i, name in enumerate(MEASURED)}
     return columns | {
+        "token": np.append(np.array(step.decision.proposed, dtype=np.int64), step.decision.next_token),
+        "accept_prob": np.append(accept_probs, np.nan),
+        "u": np.append(accept, np.nan),
+        "u_draw": np.append(draft, drawn[accepted]),
         "sequence": np.full(n + 1, step.sequence),
         "round": np.full(n + 1, step.index),
         "position": np.append(order + 1, accepted + 1),

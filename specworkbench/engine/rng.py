@@ -1,8 +1,8 @@
 """Randomness: named streams of uniforms, and the chooser through which every random decision goes.
 
-Each stream is a counter-based generator (Philox) keyed by (seed, stream) whose counter holds the sequence and the
-round; the position in the round is the index into the numbers it gives. So a draw depends on its key alone: a trace
-replays bit for bit, whatever else was drawn before, and no draw is used twice.
+A counter-based generator (Philox) is keyed by the seed; its counter holds sequence, round and position, and the four
+words of one block of it are the four streams. So a draw depends on (seed, stream, sequence, round, position) alone: a
+trace replays bit for bit, whatever else was drawn before, and no draw is used twice.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Chooser(Protocol):
         """
 
 
-def uniforms(seed: int, stream: str, sequence: int, round_index: int, count: int) -> np.ndarray:
-    """(count,) float64 uniforms in [0, 1) of one stream in one round; entry j belongs to position j."""
-    key = np.array([seed & 0xFFFFFFFFFFFFFFFF, STREAMS.index(stream)], dtype=np.uint64)
+def uniforms(seed: int, sequence: int, round_index: int, count: int) -> np.ndarray:
+    """(count, 4) float64 uniforms in [0, 1) of one round: a row for each position, a column for each of `STREAMS`."""
+    key = np.array([seed & 0xFFFFFFFFFFFFFFFF, 0], dtype=np.uint64)
     counter = np.array([0, 0, round_index, sequence], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter)).random(count)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter)).random((count, len(STREAMS)))
 
 
 def inverse_cdf(probs: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
@@ -80,7 +80,7 @@ class UniformChooser:
 class RoundUniforms:
     """The uniforms of a round, on the device: draft (asked,), accept (n,), drawn (n + 1,) (residual.., bonus).
 
-    pool: accept, residual and bonus for all positions that were asked for, before n, the number proposed, is known.
+    pool: (asked + 1, 4), all that the round may need, before n, the number proposed, is known.
     """
 
     draft: torch.Tensor
@@ -97,19 +97,17 @@ class Streams:
 
     def for_proposer(self, sequence: int, round_index: int, asked: int) -> tuple[Chooser, RoundUniforms]:
         """Chooser of the draft stream for a round that asks for `asked` tokens; the rule's uniforms come along."""
-        counts = {"draft": asked, "accept": asked, "residual": asked, "bonus": asked + 1}
-        values = [uniforms(self.seed, stream, sequence, round_index, count) for stream, count in counts.items()]
-        pool = self._to_device(np.concatenate(values))
-        return UniformChooser(None, pool[:asked]), RoundUniforms(pool[:asked], pool=pool[asked:])
+        pool = self._to_device(uniforms(self.seed, sequence, round_index, asked + 1))
+        draft = pool[:asked, 0]
+        return UniformChooser(None, draft), RoundUniforms(draft, pool=pool)
 
     def for_verifier(
         self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
     ) -> tuple[Chooser, RoundUniforms]:
         """Chooser of the accept stream (positions 1..n), the residual stream (1..n) and the bonus stream (n + 1)."""
-        pool, n = drafted.pool, proposed
-        asked = (pool.shape[0] - 1) // 3
-        accept, residual, bonus = pool[:asked], pool[asked : 2 * asked], pool[2 * asked :]
-        used = RoundUniforms(drafted.draft, accept[:n], torch.cat([residual[:n], bonus[n : n + 1]]))
+        _, accept, residual, bonus = drafted.pool[: proposed + 1].unbind(-1)
+        drawn = bonus if proposed == 0 else torch.cat([residual[:proposed], bonus[proposed:]])
+        used = RoundUniforms(drafted.draft, accept[:proposed], drawn)
         return UniformChooser(used.accept, used.drawn), used
 
     def _to_device(self, values: np.ndarray) -> torch.Tensor:

@@ -94,13 +94,17 @@ class Sampler:
         seen: (vocab,) bools, tokens of prompt and output, needed when a repetition penalty is set; block: (rows - 1,)
         tokens proposed in this round: row i is conditioned on the first i of them.
         """
-        scores = logits.to(self.dtype)
+        scores = logits
         if self.penalises:
             before = seen_in_rows(seen, block, scores.shape[0])
             penalty = self.settings.repetition_penalty
+            scores = scores.to(self.dtype)
             scores = torch.where(before, torch.where(scores < 0, scores * penalty, scores / penalty), scores)
         if self.settings.greedy:
-            best = torch.zeros_like(scores).scatter_(-1, scores.argmax(-1, keepdim=True), 1.0)
-            return best.masked_fill_(scores.isnan().any(-1, keepdim=True), torch.nan)
-        scores = filtered(scores / self.settings.temperature, self.settings)
-        return scores.softmax(-1)
+            largest, best = scores.max(-1, keepdim=True)  # NaN where a row holds one
+            mass = torch.where(largest.isnan(), torch.nan, 1.0).to(self.dtype)
+            return torch.zeros(scores.shape, dtype=self.dtype, device=scores.device).scatter_(-1, best, mass)
+        scores = scores.to(self.dtype)
+        if self.settings.temperature != 1.0:
+            scores = scores / self.settings.temperature
+        return filtered(scores, self.settings).softmax(-1)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from specworkbench.engine.rng import RoundUniforms, Streams, UniformChooser, uniforms
+from specworkbench.engine.rng import STREAMS, RoundUniforms, Streams, UniformChooser, uniforms
 
 Outcome = TypeVar("Outcome")
 
@@ -163,7 +163,8 @@ class WiredStreams(Streams):
         """See `Streams.for_verifier`."""
         slots = [(stream, j) for stream in ("accept", "residual") for j in range(proposed)] + [("bonus", proposed)]
         read = [self._wiring(stream, j) for stream, j in slots]
-        values = [uniforms(self.seed, stream, sequence, round_index, j + 1)[j] for stream, j in read]
+        block = uniforms(self.seed, sequence, round_index, proposed + 1)
+        values = [block[j, STREAMS.index(stream)] for stream, j in read]
         drawn = self._to_device(np.array(values))
         chooser = UniformChooser(drawn[:proposed], drawn[proposed:])
         return chooser, RoundUniforms(drafted.draft, drawn[:proposed], drawn[proposed:])

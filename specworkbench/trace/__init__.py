@@ -7,7 +7,8 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
     library                     versions: {specworkbench, torch, transformers, python}
     device                      "cpu", "cuda: NVIDIA H200", ...
     clock                       what timed the phases: "perf_counter" or "cuda events"
-    target                      {name, revision, dtype, parameters, vocab_size, max_context}
+    target                      {name, revision, dtype, parameters, vocab_size, max_context, forward: "fused" |
+                                 "transformers", whose code computed its rows}
     proposer                    {name: "draft_model" | "ngram" | "none", deterministic: bool, settings: {...},
                                  draft: as target, or null}
     rule                        {name: "token" | "greedy", lossless: bool}

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from specworkbench.engine import SamplingSettings, decode, make_proposer
+from specworkbench.engine.models import LanguageModel
 from specworkbench.trace import contracts, load_trace, save_trace
 from tests.engine.toys import toy_model
 
@@ -103,8 +104,8 @@ def test_certain_guesses_have_no_uniform_of_their_own():
 
 
 def test_float32_rows_are_measured_in_float64():
-    small = toy_model(7)
-    small.model.float()
+    double = toy_model(7)
+    small = LanguageModel(double.model.float(), double.tokenizer, "toy in float32")
     trace = decode("abc", target=small, max_new_tokens=5).trace
     assert (
         trace.positions["p"].dtype == np.float64

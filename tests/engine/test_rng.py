@@ -12,19 +12,18 @@ ALMOST_ONE = 1.0 - 2.0**-53
 
 
 def test_uniforms_are_a_function_of_their_key():
-    assert np.array_equal(uniforms(3, "draft", 2, 7, 5), uniforms(3, "draft", 2, 7, 5))
+    assert np.array_equal(uniforms(3, 2, 7, 5), uniforms(3, 2, 7, 5))
 
 
 def test_a_longer_round_begins_with_the_same_uniforms():
-    assert np.array_equal(uniforms(3, "accept", 0, 1, 9)[:4], uniforms(3, "accept", 0, 1, 4))
+    assert np.array_equal(uniforms(3, 0, 1, 9)[:4], uniforms(3, 0, 1, 4))
 
 
 def test_no_two_keys_share_a_uniform():
     drawn = np.concatenate(
         [
-            uniforms(seed, stream, sequence, index, 9)
+            uniforms(seed, sequence, index, 9).ravel()
             for seed in range(3)
-            for stream in STREAMS
             for sequence in range(4)
             for index in range(30)
         ]
@@ -33,7 +32,7 @@ def test_no_two_keys_share_a_uniform():
 
 
 def test_negative_looking_and_huge_seeds_are_distinct():
-    assert uniforms(2**63, "draft", 0, 0, 1) != uniforms(1, "draft", 0, 0, 1)
+    assert not np.array_equal(uniforms(2**63, 0, 0, 1), uniforms(1, 0, 0, 1))
 
 
 @pytest.mark.parametrize("u", [0.0, 1e-300, 0.25, 0.5, ALMOST_ONE])
@@ -56,7 +55,7 @@ def test_inverse_cdf_inverts_the_cdf(weights, u):
 
 def test_draws_follow_their_row():
     row = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
-    u = torch.from_numpy(uniforms(0, "bonus", 0, 0, 40_000))
+    u = torch.from_numpy(uniforms(0, 0, 0, 40_000)[:, STREAMS.index("bonus")])
     counts = torch.bincount(inverse_cdf(row.expand(40_000, 4), u), minlength=4).double() / 40_000
     assert torch.allclose(counts, row[0], atol=0.01)
 
@@ -70,10 +69,18 @@ def test_the_verifiers_uniforms_are_those_of_their_streams():
     streams = Streams(5, torch.device("cpu"), torch.float64)
     _, drafted = streams.for_proposer(1, 2, 3)
     _, used = streams.for_verifier(1, 2, 3, drafted)
-    assert np.array_equal(used.draft.numpy(), uniforms(5, "draft", 1, 2, 3))
-    assert np.array_equal(used.accept.numpy(), uniforms(5, "accept", 1, 2, 3))
-    residual, bonus = uniforms(5, "residual", 1, 2, 3), uniforms(5, "bonus", 1, 2, 4)[3:]
-    assert np.array_equal(used.drawn.numpy(), np.concatenate([residual, bonus]))
+    draft, accept, residual, bonus = uniforms(5, 1, 2, 4).T
+    assert np.array_equal(used.draft.numpy(), draft[:3])
+    assert np.array_equal(used.accept.numpy(), accept[:3])
+    assert np.array_equal(used.drawn.numpy(), [*residual[:3], bonus[3]])
+
+
+def test_a_short_proposal_reads_the_bonus_of_its_own_end():
+    streams = Streams(5, torch.device("cpu"), torch.float64)
+    _, drafted = streams.for_proposer(1, 2, 3)
+    _, used = streams.for_verifier(1, 2, 0, drafted)
+    assert used.accept.numel() == 0
+    assert used.drawn.tolist() == [uniforms(5, 1, 2, 1)[0, STREAMS.index("bonus")]]
 
 
 def test_uniforms_in_float32_stay_below_one():

@@ -41,8 +41,10 @@ def residual_row(target_probs: torch.Tensor, draft_probs: torch.Tensor, accepted
     So a fully accepted proposal leaves p itself, the bonus row. Where p and q agree to rounding nothing is left, and p
     is taken (the event has probability zero).
     """
-    no_draft = torch.zeros_like(target_probs[:1])
+    n = draft_probs.shape[0]
+    if n == 0:
+        return target_probs
     p = target_probs.index_select(0, accepted.unsqueeze(0))
-    q = torch.cat([draft_probs, no_draft]).index_select(0, accepted.unsqueeze(0))
-    residual = (p - q).clamp(min=0.0)
+    q = draft_probs.index_select(0, accepted.clamp(max=n - 1).unsqueeze(0))
+    residual = (p - q * (accepted < n)).clamp_(min=0.0)
     return torch.where(residual.sum(-1, keepdim=True) > 0, residual, p)

@@ -1,0 +1,124 @@
+"""The fused forward computes what transformers' own forward computes, for every architecture it takes on."""
+
+import pytest
+import torch
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from specworkbench.engine.fused import FEW_ROWS, PAIRED_FROM, can_fuse, product
+from specworkbench.engine.models import LanguageModel
+from tests.engine.toys import toy_tokenizer
+
+TOLERANCE = 1e-5
+"""transformers computes its norms and rotary angles in float32, whatever the model's dtype."""
+SMALL = {
+    "vocab_size": 7, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 600, "bos_token_id": None,
+    "eos_token_id": None, "pad_token_id": None,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64}
+MODELS = {
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SMALL)),
+    "llama with biases, tied": lambda: LlamaForCausalLM(
+        LlamaConfig(**SMALL, attention_bias=True, mlp_bias=True, tie_word_embeddings=True)
+    ),
+    "llama with as many key heads": lambda: LlamaForCausalLM(LlamaConfig(**SMALL | {"num_key_value_heads": 4})),
+    "llama with yarn": lambda: LlamaForCausalLM(LlamaConfig(**SMALL, rope_parameters=YARN)),
+    "mistral": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=None)),
+    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL)),
+    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SMALL)),
+}
+OTHERS = {
+    "another architecture": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=7, n_embd=16, n_layer=2, n_head=2)),
+    "a sliding window": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)),
+    "a sliding window in some layers": lambda: Qwen2ForCausalLM(
+        Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4, max_window_layers=1)
+    ),
+    "positions that change with the length": lambda: LlamaForCausalLM(
+        LlamaConfig(**SMALL, rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0})
+    ),
+    "half precision": lambda: LlamaForCausalLM(LlamaConfig(**SMALL)).bfloat16(),
+    "another attention": lambda: LlamaForCausalLM(LlamaConfig(**SMALL, attn_implementation="eager")),
+}
+
+
+def both(name: str) -> tuple[LanguageModel, LanguageModel]:
+    """The same random model, fused and through transformers."""
+    torch.manual_seed(0)
+    model = MODELS[name]().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    fused = LanguageModel(model, toy_tokenizer(7), "fused")
+    assert fused.describe()["forward"] == "fused"
+    return fused, LanguageModel(model, toy_tokenizer(7), "plain", fused=False)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_forward_gives_the_rows_of_transformers(name):
+    models = both(name)
+    caches = [model.new_cache() for model in models]
+    ids = torch.randint(0, 7, (400,), generator=torch.Generator().manual_seed(1))
+    start = 0
+    for n in (FEW_ROWS + 4, 1, 5, 1, 300, 3):  # 300 passes the first table of rotary positions
+        ours, theirs = (
+            model.forward(ids[start : start + n], cache, layers=(0, 2, -1))
+            for model, cache in zip(models, caches, strict=True)
+        )
+        assert torch.allclose(ours.logits, theirs.logits, atol=TOLERANCE)
+        assert ours.hidden.keys() == theirs.hidden.keys()
+        assert all(torch.allclose(ours.hidden[key], theirs.hidden[key], atol=TOLERANCE) for key in ours.hidden)
+        for cache in caches:
+            cache.rollback(n // 2)
+        start += n - n // 2
+
+
+def test_only_the_rows_asked_for():
+    fused, plain = both("llama")
+    ids = torch.arange(6)
+    ours = fused.forward(ids, fused.new_cache(), rows=2).logits
+    assert ours.shape == (2, 7)
+    assert torch.allclose(ours, plain.forward(ids, plain.new_cache(), rows=2).logits, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_it_does_not_know_goes_through_transformers(name):
+    model = OTHERS[name]()
+    assert not can_fuse(model)
+    assert LanguageModel(model, toy_tokenizer(7), "other").describe()["forward"] == "transformers"
+
+
+def test_the_weights_are_held_once_and_the_model_stays_whole():
+    fused, _ = both("qwen2")
+    layer = fused.model.model.layers[0]
+    joined = fused._fused.layers[0]
+    assert layer.self_attn.k_proj.weight.untyped_storage().data_ptr() == joined.mixed[0].untyped_storage().data_ptr()
+    assert layer.mlp.up_proj.weight.untyped_storage().data_ptr() == joined.gate_up[0].untyped_storage().data_ptr()
+    before = fused.forward(torch.arange(4), fused.new_cache()).logits
+    with torch.no_grad():
+        layer.self_attn.k_proj.weight.mul_(2.0)
+    assert not torch.equal(fused.forward(torch.arange(4), fused.new_cache()).logits, before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, FEW_ROWS, FEW_ROWS + 1])
+def test_a_product_is_that_of_the_linear_layer(n, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        weight, bias, x = torch.randn(2 * PAIRED_FROM // 256, 256).double(), None, torch.randn(n, 256).double()
+        bias = torch.randn(weight.shape[0]).double()
+        ours = product(x, weight, bias)
+        assert ours.is_contiguous()
+        assert torch.allclose(ours, torch.nn.functional.linear(x, weight, bias), atol=1e-10)
+    finally:
+        torch.set_num_threads(before)
