@@ -21,7 +21,7 @@ from transformers import Cache
 
 FEW_ROWS = 16
 """Up to so many rows a product is computed as `W @ x.T`."""
-PAIRED_FROM = 2**16
+PAIRED_FROM = 2**18
 """Entries of a weight from which a single row is sent through twice: two threads share a product, but not one row's."""
 ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
@@ -135,25 +135,25 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) ->
     """x: (n, in), weight: (out, in), bias: (out,) or None. Returns x @ weight.T + bias, (n, out), contiguous."""
     if x.shape[0] > FEW_ROWS:
         return functional.linear(x, weight, bias)
-    rows = _turned(weight, x.t()).t().contiguous()
+    rows = _turned(weight, x).t().contiguous()
     return rows if bias is None else rows.add_(bias)
 
 
 def _turned(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """weight (out, in) times few columns x (in, n)."""
-    if x.shape[1] == 1 and weight.numel() >= PAIRED_FROM and torch.get_num_threads() > 1:
-        return torch.mm(weight, torch.cat([x, x], dim=1))[:, :1]
-    return torch.mm(weight, x)
+    """weight (out, in) times the few rows x (n, in), contiguous: (out, n). The fast kernel wants x in this layout."""
+    if x.shape[0] == 1 and weight.numel() >= PAIRED_FROM and torch.get_num_threads() > 1:
+        return torch.mm(weight, torch.cat([x, x]).t())[:, :1]
+    return torch.mm(weight, x.t())
 
 
 def _gated(layer: _Layer, x: torch.Tensor) -> torch.Tensor:
-    """down(activation(gate(x)) * up(x)), (n, width); with few rows it stays transposed all the way."""
+    """down(activation(gate(x)) * up(x)), (n, width)."""
     (weight, bias), (down, down_bias) = layer.gate_up, layer.down
-    if x.shape[0] > FEW_ROWS or bias is not None or down_bias is not None:
+    if x.shape[0] > FEW_ROWS or bias is not None:
         gate, up = product(x, weight, bias).chunk(2, dim=-1)
         return product(layer.activation(gate) * up, down, down_bias)
-    gate, up = _turned(weight, x.t()).chunk(2)
-    return _turned(down, layer.activation(gate).mul_(up)).t()
+    gate, up = _turned(weight, x).chunk(2)
+    return product(layer.activation(gate).mul_(up).t().contiguous(), down, down_bias)
 
 
 def _normed(x: torch.Tensor, norm: tuple[torch.Tensor, float]) -> torch.Tensor:

@@ -12,56 +12,63 @@ from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder
 from specworkbench.trace.schema import CAPTURES
 
-FROM_TARGET = ("p", "entropy_p", "rank_p")
 FROM_BOTH = (
     "q", "overlap", "tv", "residual_mass", "entropy_q", "rank_q", "overweight_p", "overweight_q", "in_overweight",
 )  # fmt: skip
-MEASURED = FROM_TARGET + FROM_BOTH
 PENDING_ROUNDS = 128
 """Rounds whose measurements may wait on the device before they are fetched together."""
 
 
 def measure(step: Round) -> torch.Tensor:
-    """(n + 1, len(MEASURED)): what needs the full rows, for each proposed token and for the token that was drawn.
+    """What the position columns need of the full rows, as one flat float64 tensor for `measured_columns` to unfold.
 
-    The drawn token's row of the distributions is the one at the accepted length: the rejected position's, or the
-    bonus position's, where there is no draft row (NaN).
+    There is a row of p for each proposed token and one for the token that was drawn (at the accepted length: the
+    rejected position's row, or the bonus row), then the rows of q likewise. First come, for all of these rows, the
+    token's probability, the row's entropy, how many tokens are more probable, and the row's sum; then, for each pair of
+    rows, sum |p - q| and p of the draft-overweight set. Few large operations: each costs more than its arithmetic.
     """
-    n, accepted = step.proposal.size, step.verdict.accepted.unsqueeze(0)
-    tokens = torch.cat([step.proposal.tokens, step.verdict.next_token.unsqueeze(0)])
-    at = torch.cat([torch.arange(n, device=accepted.device), accepted])
-    p_rows = step.target_probs.index_select(0, at)
-    p = p_rows.gather(-1, tokens.unsqueeze(-1))
-    from_target = torch.stack([p.squeeze(-1), _entropy(p_rows), (p_rows > p).sum(-1).to(p.dtype) + 1], dim=-1)
+    n, accepted, p_rows = step.proposal.size, step.decision.accepted, step.target_probs
+    tokens = [*step.decision.proposed, step.decision.next_token] * (2 if n else 1)
+    rows = p_rows.new_empty(len(tokens), p_rows.shape[-1])
+    at = torch.tensor([*range(n), accepted], device=rows.device)
+    torch.index_select(p_rows, 0, at, out=rows[: n + 1])
+    if n:
+        torch.index_select(step.proposal.draft_probs(p_rows), 0, at.clamp_(max=n - 1), out=rows[n + 1 :])
+    prob = rows.gather(-1, torch.tensor(tokens, device=rows.device).unsqueeze(-1))
+    single = rows.float()  # logarithms cost the most here; in float32 the entropy is good to 1e-6 nats
+    entropy = -single.clamp(min=torch.finfo(single.dtype).tiny).log_().mul_(single).sum(-1)
+    above = (rows > prob).sum(-1)
+    of_row = torch.stack([column.to(rows.dtype) for column in (prob.squeeze(-1), entropy, above, rows.sum(-1))])
     if not n:
-        return torch.cat([from_target, p.new_full((1, len(FROM_BOTH)), torch.nan)], dim=-1)
-    q_rows = step.proposal.draft_probs(step.target_probs).index_select(0, at.clamp(max=n - 1))
-    from_both = torch.where((at < n).unsqueeze(-1), _compared(p_rows, q_rows, tokens), torch.nan)
-    return torch.cat([from_target, from_both], dim=-1)
+        return of_row.flatten()
+    p = rows[: n + 1]
+    difference = p - rows[n + 1 :]
+    overweight = (difference < 0).to(rows.dtype).mul_(p).sum(-1)
+    return torch.cat([of_row.flatten(), difference.abs_().sum(-1), overweight])
 
 
-def _compared(p_rows: torch.Tensor, q_rows: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """(n + 1, len(FROM_BOTH)) from the two rows (n + 1, vocab) at each token."""
-    difference = p_rows - q_rows
-    overweight = (difference < 0).to(p_rows.dtype)
-    p, q = (rows.gather(-1, tokens.unsqueeze(-1)) for rows in (p_rows, q_rows))
-    columns = (
-        q.squeeze(-1),
-        torch.minimum(p_rows, q_rows).sum(-1),
-        difference.abs().sum(-1) / 2,
-        difference.clamp(min=0).sum(-1),
-        _entropy(q_rows),
-        (q_rows > q).sum(-1).to(q.dtype) + 1,
-        torch.linalg.vecdot(p_rows, overweight),
-        torch.linalg.vecdot(q_rows, overweight),
-        (q > p).squeeze(-1).to(q.dtype),
-    )
-    return torch.stack(columns, dim=-1)
+def measured_columns(flat: np.ndarray, n: int, accepted: int) -> dict[str, np.ndarray]:
+    """Columns of the `positions` table, (n + 1,) each, from what `measure` gave.
 
-
-def _entropy(rows: torch.Tensor) -> torch.Tensor:
-    """(n,) nats of rows (n, vocab); an entry of 0 counts 0."""
-    return -torch.linalg.vecdot(rows, rows.clamp(min=torch.finfo(rows.dtype).tiny).log())
+    Sums of minima and of positive parts follow from sum |p - q| and the rows' own sums.
+    """
+    pairs = n + 1
+    absent = np.full(pairs, np.nan)
+    rows = 2 * pairs if n else 1
+    prob, entropy, above, total = flat[: 4 * rows].reshape(4, rows)
+    columns = {"p": prob[:pairs], "entropy_p": entropy[:pairs], "rank_p": above[:pairs] + 1}
+    if not n:
+        return columns | dict.fromkeys(FROM_BOTH, absent)
+    distance, overweight_p = flat[4 * rows :].reshape(2, pairs)
+    p, q, excess = prob[:pairs], prob[pairs:], total[:pairs] - total[pairs:]
+    from_both = (
+        q, (total[:pairs] + total[pairs:] - distance) / 2, distance / 2, (distance + excess) / 2, entropy[pairs:],
+        above[pairs:] + 1, overweight_p, overweight_p + (distance - excess) / 2, (q > p).astype(p.dtype),
+    )  # fmt: skip
+    has_row = np.arange(pairs) < (n if accepted == n else pairs)
+    return columns | {
+        name: np.where(has_row, values, np.nan) for name, values in zip(FROM_BOTH, from_both, strict=True)
+    }
 
 
 def top_entries(step: Round, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -113,8 +120,7 @@ class TraceRecorder:
     def flush(self) -> None:
         """Fetch what waits on the device."""
         for step, certain, measured, captured in self._pending:
-            values = measured.cpu().numpy()
-            positions = _positions(step, certain, values, self._outputs.get(step.sequence, 0))
+            positions = _positions(step, certain, measured.cpu().numpy(), self._outputs.get(step.sequence, 0))
             self._outputs[step.sequence] = self._outputs.get(step.sequence, 0) + step.decision.emitted
             self._builder.add_round(_round(step), positions, self._distributions(step, captured))
         self._pending.clear()
@@ -157,7 +163,7 @@ def _entries(tokens: np.ndarray, p: np.ndarray, q: np.ndarray) -> dict[str, Any]
     }
 
 
-def _positions(step: Round, certain: bool, values: np.ndarray, output_start: int) -> dict[str, Any]:
+def _positions(step: Round, certain: bool, measured: np.ndarray, output_start: int) -> dict[str, Any]:
     """Columns of the `positions` table for one round. certain: its guesses were made without a draw."""
     n, accepted, emitted = step.proposal.size, step.decision.accepted, step.decision.emitted
     order = np.arange(n)
@@ -168,8 +174,7 @@ def _positions(step: Round, certain: bool, values: np.ndarray, output_start: int
         values.cpu().numpy() for values in (step.verdict.accept_probs, step.uniforms.accept, step.uniforms.drawn)
     )
     draft = np.full(n, np.nan) if certain else step.uniforms.draft[:n].cpu().numpy()
-    columns = {name: values[:, i] for i, name in enumerate(MEASURED)}
-    return columns | {
+    return measured_columns(measured, n, accepted) | {
         "token": np.append(np.array(step.decision.proposed, dtype=np.int64), step.decision.next_token),
         "accept_prob": np.append(accept_probs, np.nan),
         "u": np.append(accept, np.nan),
