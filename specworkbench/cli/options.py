@@ -64,7 +64,7 @@ GenerationConfig = Annotated[
 
 _SPECULATION = "Speculation"
 Proposer = Annotated[
-    str, _option("--proposer", help="draft_model, ngram, or none (plain decoding).", panel=_SPECULATION)
+    str, _option("--proposer", help="draft_model, ngram, suffix, or none (plain decoding).", panel=_SPECULATION)
 ]
 Gamma = Annotated[int, _option("--gamma", help="Tokens proposed per round.", panel=_SPECULATION)]
 Rule = Annotated[

@@ -7,7 +7,7 @@ token but the last, which the next round forwards in front of the guesses; so ev
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 
@@ -51,7 +51,7 @@ class DecodeSettings:
 class Round:
     """One round as it happened. Tensors stay on the device until somebody records them.
 
-    target_probs: (n + 1, vocab), None once dropped; decision: the verdict on the host; stop_reason: None while decoding
+    target_probs: (n + 1, vocab); decision: the verdict on the host; stop_reason: None while decoding
     goes on; times: ms by phase and 'total'; cache sizes after the round.
     """
 
@@ -62,7 +62,7 @@ class Round:
     asked: int
     shortened: str
     proposal: Proposal
-    target_probs: torch.Tensor | None
+    target_probs: torch.Tensor
     verdict: Verdict
     decision: Decision
     uniforms: RoundUniforms | None
@@ -77,10 +77,6 @@ class Round:
         """The tokens that reached the output."""
         decision = self.decision
         return [*decision.proposed[: decision.accepted], decision.next_token][: decision.emitted]
-
-    def without_rows(self) -> Round:
-        """The same round, holding none of the (n, vocab) rows: cheap to keep."""
-        return replace(self, proposal=replace(self.proposal, probs=None), target_probs=None)
 
 
 class Sequence:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from specworkbench.engine.contracts import Decision
 from specworkbench.engine.loop import Round
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder
@@ -88,6 +90,31 @@ def top_entries(step: Round, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.
     return tokens, p_rows.gather(-1, tokens), q_rows.gather(-1, tokens)
 
 
+@dataclass(frozen=True)
+class _Pending:
+    """A recorded round whose tensors may still be on the device: its table row, and what its positions are made of.
+
+    draft: (n,) uniforms the guesses were drawn with, None where they were certain.
+    """
+
+    row: dict[str, Any]
+    decision: Decision
+    accept_probs: torch.Tensor
+    accept: torch.Tensor
+    drawn: torch.Tensor
+    draft: torch.Tensor | None
+    measured: torch.Tensor
+    captured: tuple[torch.Tensor, ...] | None
+
+    @classmethod
+    def of(cls, step: Round, captured: tuple[torch.Tensor, ...] | None) -> _Pending:
+        uniforms, proposal = step.uniforms, step.proposal
+        return cls(
+            _round(step), step.decision, step.verdict.accept_probs, uniforms.accept, uniforms.drawn,
+            None if proposal.probs is None else uniforms.draft[: proposal.size], measure(step), captured,
+        )  # fmt: skip
+
+
 class TraceRecorder:
     """Receives rounds, gives a trace. capture: none (scalars only), top-k or full rows; see `trace.schema`."""
 
@@ -98,7 +125,7 @@ class TraceRecorder:
             raise InputError(f"the number of captured tokens is {top_k}; it must be at least 1")
         self.capture, self.top_k = capture, top_k
         self._builder = TraceBuilder()
-        self._pending: list[tuple[Round, bool, torch.Tensor, Any]] = []
+        self._pending: list[_Pending] = []
         self._outputs: dict[int, int] = {}
         self._rows: dict[str, list[np.ndarray]] = {"target": [], "draft": []}
         self._row_count = 0
@@ -112,17 +139,17 @@ class TraceRecorder:
         elif self.capture == "full":
             q = step.proposal.draft_probs(step.target_probs)
             captured = (step.target_probs.float(), q.float())
-        # the rows themselves are let go of here
-        self._pending.append((step.without_rows(), step.proposal.probs is None, measure(step), captured))
+        self._pending.append(_Pending.of(step, captured))  # the rows themselves are let go of here
         if len(self._pending) >= PENDING_ROUNDS:
             self.flush()
 
     def flush(self) -> None:
         """Fetch what waits on the device."""
-        for step, certain, measured, captured in self._pending:
-            positions = _positions(step, certain, measured.cpu().numpy(), self._outputs.get(step.sequence, 0))
-            self._outputs[step.sequence] = self._outputs.get(step.sequence, 0) + step.decision.emitted
-            self._builder.add_round(_round(step), positions, self._distributions(step, captured))
+        for step in self._pending:
+            sequence = step.row["sequence"]
+            positions = _positions(step, self._outputs.get(sequence, 0))
+            self._outputs[sequence] = self._outputs.get(sequence, 0) + step.decision.emitted
+            self._builder.add_round(step.row, positions, self._distributions(step))
         self._pending.clear()
 
     def trace(self, manifest: dict[str, Any]) -> Trace:
@@ -133,17 +160,15 @@ class TraceRecorder:
             rows = {name: np.concatenate(parts) for name, parts in self._rows.items()}
         return self._builder.build(manifest, rows)
 
-    def _distributions(self, step: Round, captured: Any) -> list[dict[str, Any]] | None:
-        if captured is None:
+    def _distributions(self, step: _Pending) -> list[dict[str, Any]] | None:
+        if step.captured is None:
             return None
-        keys = [
-            {"sequence": step.sequence, "round": step.index, "position": position}
-            for position in range(1, step.proposal.size + 2)
-        ]
+        key = {name: step.row[name] for name in ("sequence", "round")}
+        keys = [key | {"position": position} for position in range(1, step.row["proposed"] + 2)]
         if self.capture == "top-k":
-            tokens, p, q = (part.cpu().numpy() for part in captured)
+            tokens, p, q = (part.cpu().numpy() for part in step.captured)
             return [key | _entries(tokens[i], p[i], q[i]) for i, key in enumerate(keys)]
-        target, draft = (part.cpu().numpy() for part in captured)
+        target, draft = (part.cpu().numpy() for part in step.captured)
         self._rows["target"].append(target)
         self._rows["draft"].append(np.concatenate([draft, np.full_like(target[:1], np.nan)]))
         first, self._row_count = self._row_count, self._row_count + len(keys)
@@ -163,24 +188,21 @@ def _entries(tokens: np.ndarray, p: np.ndarray, q: np.ndarray) -> dict[str, Any]
     }
 
 
-def _positions(step: Round, certain: bool, measured: np.ndarray, output_start: int) -> dict[str, Any]:
-    """Columns of the `positions` table for one round. certain: its guesses were made without a draw."""
-    n, accepted, emitted = step.proposal.size, step.decision.accepted, step.decision.emitted
+def _positions(step: _Pending, output_start: int) -> dict[str, Any]:
+    """Columns of the `positions` table for one round."""
+    n, accepted, emitted = step.row["proposed"], step.decision.accepted, step.decision.emitted
     order = np.arange(n)
     outcome = ["accepted"] * accepted + ["rejected"] * (accepted < n) + ["discarded"] * (n - accepted - 1)
     outcome.append("plain" if n == 0 else "bonus" if accepted == n else "corrected")
     in_output = np.append(np.where(order < accepted, order, n + 1), accepted) < emitted
-    accept_probs, accept, drawn = (
-        values.cpu().numpy() for values in (step.verdict.accept_probs, step.uniforms.accept, step.uniforms.drawn)
-    )
-    draft = np.full(n, np.nan) if certain else step.uniforms.draft[:n].cpu().numpy()
-    return measured_columns(measured, n, accepted) | {
+    draft = np.full(n, np.nan) if step.draft is None else step.draft.cpu().numpy()
+    return measured_columns(step.measured.cpu().numpy(), n, accepted) | {
         "token": np.append(np.array(step.decision.proposed, dtype=np.int64), step.decision.next_token),
-        "accept_prob": np.append(accept_probs, np.nan),
-        "u": np.append(accept, np.nan),
-        "u_draw": np.append(draft, drawn[accepted]),
-        "sequence": np.full(n + 1, step.sequence),
-        "round": np.full(n + 1, step.index),
+        "accept_prob": np.append(step.accept_probs.cpu().numpy(), np.nan),
+        "u": np.append(step.accept.cpu().numpy(), np.nan),
+        "u_draw": np.append(draft, step.drawn.cpu().numpy()[accepted]),
+        "sequence": np.full(n + 1, step.row["sequence"]),
+        "round": np.full(n + 1, step.row["round"]),
         "position": np.append(order + 1, accepted + 1),
         "node": np.append(order, -1),
         "parent": np.append(order - 1, accepted - 1),

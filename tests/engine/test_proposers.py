@@ -16,6 +16,7 @@ TARGET, DRAFT = toy_model(5), toy_model(5, seed=1, layers=1)
 BUILD = {
     "draft_model": lambda: make_proposer("draft_model", target=TARGET, draft=DRAFT),
     "ngram": lambda: make_proposer("ngram", min_n=1, max_n=3),
+    "suffix": lambda: make_proposer("suffix"),
     "none": lambda: make_proposer("none"),
 }
 every_proposer = pytest.mark.parametrize("name", BUILD)
