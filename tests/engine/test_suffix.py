@@ -70,7 +70,7 @@ def test_the_length_adapts_to_the_match_and_to_its_certainty():
     assert guesses([*repeated, 1], gamma=6, factor=2.0) == [2, 3]
     assert guesses([*repeated, 1, 2, 3], gamma=6, factor=2.0) == [4, 5, 6, 7, 8, 1]
     split = [1, 2, 4, 9, 1, 2, 5, 9, 1, 2, 6, 9, 1]
-    assert guesses(split, gamma=4, min_prob=0.5) == [2]
+    assert guesses(split, gamma=4, min_prob=0.6) == [2]
 
 
 def test_a_repetition_is_continued_into_the_guesses_themselves():
