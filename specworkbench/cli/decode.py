@@ -197,6 +197,8 @@ def show_figures(figures: dict[str, Any]) -> None:
     """A table of what `decode --json` prints, in words."""
     from rich.table import Table
 
+    from specworkbench.trace.schema import STOP_REASONS
+
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     seconds = (figures["ms_total"] or 0.0) / 1e3
     rate = figures["emitted"] / seconds if seconds else None
@@ -204,8 +206,9 @@ def show_figures(figures: dict[str, Any]) -> None:
     phases = ", ".join(
         f"{name} {figure(figures[f'ms_{name}'], 0)}" for name in ("propose", "verify", "accept", "rollback")
     )
+    why = STOP_REASONS.get(figures["stop_reason"], "not ended")
     rows = {
-        "tokens": f"{figures['emitted']} in {figures['rounds']} rounds, stopped by {figures['stop_reason']}",
+        "tokens": f"{figures['emitted']} in {figures['rounds']} rounds, {why}",
         "proposed": f"{figures['proposed']}, examined {figures['examined']}, accepted {figures['accepted']}",
         "alpha": f"{figure(figures['alpha_counts'])} by counts, {figure(figures['alpha_overlap'])} by overlap",
         "accepted at 1..gamma": positions,

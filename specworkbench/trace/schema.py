@@ -22,8 +22,15 @@ PROPOSED = ("accepted", "rejected", "discarded")
 DRAWN = ("corrected", "bonus", "plain")
 EXAMINED = ("accepted", "rejected")
 
-STOP_REASONS = ("eos", "stop_string", "length", "context", "stopped")
-"""Why a sequence ended; "stopped" where whoever watched the rounds asked for it (a stop button, an interrupt)."""
+STOP_REASONS = {
+    "eos": "ended by itself (EOS)",
+    "stop_string": "ended by a stop string",
+    "length": "stopped by length",
+    "context": "stopped by the end of the context",
+    "stopped": "stopped on request",
+}
+"""Why a sequence ended, and that in words; "stopped" where whoever watched the rounds asked for it (a stop button, an
+interrupt)."""
 SHORTENED = ("", "budget", "context", "draft_context")
 """Why a round asked for fewer than gamma tokens: the remaining budget of new tokens, the end of the target's
 context, the end of the draft's; empty where it did not. A proposer that found no guess is not shortened."""

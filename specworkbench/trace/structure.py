@@ -25,7 +25,8 @@ def manifest_is_whole(view: View) -> Finding:
         if missing := [key for key in SEQUENCE_KEYS if key not in sequence]:
             return Finding("fail", f"the sequence lacks {', '.join(missing)}", index)
         if sequence["stop_reason"] not in (*schema.STOP_REASONS, None):
-            return Finding("fail", f"stop_reason is {sequence['stop_reason']!r}, none of {schema.STOP_REASONS}", index)
+            known = ", ".join(schema.STOP_REASONS)
+            return Finding("fail", f"stop_reason is {sequence['stop_reason']!r}, none of {known}", index)
     if view.manifest["capture"] not in schema.CAPTURES:
         return Finding("fail", f"capture is {view.manifest['capture']!r}, none of {schema.CAPTURES}")
     return passed(f"{len(view.trace.sequences)} sequences")

@@ -11,6 +11,7 @@ import traitlets
 
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, load_trace
+from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
@@ -97,7 +98,8 @@ class Explorer(widgets.VBox):
             return
         entry = self.trace.sequences[self.sequence]
         self.prompt.value = _prompt_html(entry["prompt"])
-        stopped = f"{len(entry['token_ids'])} tokens, stopped by {entry['stop_reason']}"
+        why = STOP_REASONS.get(entry["stop_reason"], "not ended")
+        stopped = f"{len(entry['token_ids'])} tokens, {why}"
         self.strip.title = f"{_sequence_name(entry)}: {stopped}"
         self.strip.tokens = tokens
         self.selected = first_rejected(tokens)

@@ -16,12 +16,14 @@ import traitlets
 import specworkbench
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, save_trace
+from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.explorer import Explorer, sentence_html, sentence_of
 
 PROPOSERS = {
     "draft model, medium (embedded/draft-m)": ("draft_model", "embedded/draft-m"),
     "draft model, small (embedded/draft-s)": ("draft_model", "embedded/draft-s"),
     "n-gram lookup (prompt and output)": ("ngram", None),
+    "suffix frequencies (prompt and output)": ("suffix", None),
     "none: plain decoding": ("none", None),
 }
 PROMPT = 'def read_lines(path):\n    """Return the lines of a text file."""\n'
@@ -152,8 +154,9 @@ class LiveDecode(widgets.VBox):
     def _finished(self, result: Any) -> None:
         self.trace = result.trace
         rounds, tokens = len(result.trace.rounds), int(result.trace.rounds["emitted"].sum())
-        self.progress.value = self.progress.max
-        self._report(f"{tokens} tokens in {rounds} rounds, stopped by {result.stop_reason}", always=True)
+        if result.stop_reason != "stopped":
+            self.progress.value = self.progress.max
+        self._report(f"{tokens} tokens in {rounds} rounds, {STOP_REASONS[result.stop_reason]}", always=True)
         self.explorer.show(result.trace)
         self.explorer.layout.display = self.save_row.layout.display = None
 

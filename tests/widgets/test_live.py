@@ -56,7 +56,7 @@ def test_nothing_is_shown_before_the_first_run():
 def test_stop_ends_after_the_running_round_and_keeps_what_was_decoded():
     live = LiveDecode(decode=decoder(rounds=1000, gate=lambda: live.stop_button.click()))
     ran(live)
-    assert "stopped by stopped" in live.status.value and live.trace is TRACE
+    assert "stopped on request" in live.status.value and live.progress.value < live.progress.max and live.trace is TRACE
     assert not live.run_button.disabled
 
 
