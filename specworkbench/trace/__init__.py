@@ -9,8 +9,8 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
     clock                       what timed the phases: "perf_counter" or "cuda events"
     target                      {name, revision, dtype, parameters, vocab_size, max_context, forward: "fused" |
                                  "transformers", whose code computed its rows}
-    proposer                    {name: "draft_model" | "ngram" | "suffix" | "none", deterministic: bool, settings: {...},
-                                 draft: as target, or null}
+    proposer                    {name: "draft_model" | "ngram" | "suffix" | "none", deterministic: bool,
+                                 settings: {...}, draft: as target, or null}
     rule                        {name: "token" | "greedy", lossless: bool}
     gamma                       tokens proposed per round that the settings wanted
     seed                        of all random streams
