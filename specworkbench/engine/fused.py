@@ -68,7 +68,7 @@ class _Layer:
 class FusedForward:
     """Logits and hidden states of a model that `can_fuse`, for one sequence."""
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def __init__(self, model: Any):
         self._model = model
         attention = model.model.layers[0].self_attn

@@ -51,8 +51,8 @@ class DecodeSettings:
 class Round:
     """One round as it happened. Tensors stay on the device until somebody records them.
 
-    target_probs: (n + 1, vocab); decision: the verdict on the host; stop_reason: None while decoding
-    goes on; times: ms by phase and 'total'; cache sizes after the round.
+    target_probs: (n + 1, vocab); decision: the verdict on the host; stop_reason: None while decoding goes on; times: ms
+    by phase and 'total'; cache sizes after the round.
     """
 
     sequence: int

@@ -37,8 +37,7 @@ def measure(step: Round) -> torch.Tensor:
     if n:
         torch.index_select(step.proposal.draft_probs(p_rows), 0, at.clamp_(max=n - 1), out=rows[n + 1 :])
     prob = rows.gather(-1, torch.tensor(tokens, device=rows.device).unsqueeze(-1))
-    single = rows.float()  # logarithms cost the most here; in float32 the entropy is good to 1e-6 nats
-    entropy = -single.clamp(min=torch.finfo(single.dtype).tiny).log_().mul_(single).sum(-1)
+    entropy = -rows.clamp(min=torch.finfo(rows.dtype).tiny).log_().mul_(rows).sum(-1)
     above = (rows > prob).sum(-1)
     of_row = torch.stack([column.to(rows.dtype) for column in (prob.squeeze(-1), entropy, above, rows.sum(-1))])
     if not n:

@@ -103,6 +103,8 @@ def test_the_weights_are_held_once_and_the_model_stays_whole():
     joined = fused._fused.layers[0]
     assert layer.self_attn.k_proj.weight.untyped_storage().data_ptr() == joined.mixed[0].untyped_storage().data_ptr()
     assert layer.mlp.up_proj.weight.untyped_storage().data_ptr() == joined.gate_up[0].untyped_storage().data_ptr()
+    fused.model(torch.arange(4).unsqueeze(0)).logits.sum().backward()
+    assert layer.self_attn.k_proj.weight.grad.abs().sum() > 0
     before = fused.forward(torch.arange(4), fused.new_cache()).logits
     with torch.no_grad():
         layer.self_attn.k_proj.weight.mul_(2.0)
@@ -115,7 +117,7 @@ def test_a_product_is_that_of_the_linear_layer(n, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        weight, bias, x = torch.randn(2 * PAIRED_FROM // 256, 256).double(), None, torch.randn(n, 256).double()
+        weight, x = torch.randn(2 * PAIRED_FROM // 256, 256).double(), torch.randn(n, 256).double()
         bias = torch.randn(weight.shape[0]).double()
         ours = product(x, weight, bias)
         assert ours.is_contiguous()
