@@ -6,6 +6,7 @@ device value. Both make every random decision through a `Chooser` (see `engine.r
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -115,11 +116,38 @@ class Decision:
 
 
 class Proposer:
-    """Base of all proposers. `propose` may return fewer tokens than asked for, or none, never more."""
+    """Base of all proposers. `propose` may return fewer tokens than asked for, or none, never more.
+
+    Settings are the parameters of `__init__` that have a default, kept as attributes of the same name. What a proposer
+    is, in words, for whoever chooses one: summary; paper; weights, what `draft` names (empty: it takes none);
+    default_weights, what it uses with the embedded target when none are named; drafts_trees, whether it can.
+    """
 
     name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    weights: ClassVar[str] = ""
+    default_weights: ClassVar[str | None] = None
+    needs_target: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False
+    drafts_trees: ClassVar[bool] = False
     needs: Needs = Needs()
+
+    @classmethod
+    def load(cls, weights: str, target: Any, revision: str | None = None) -> Any:
+        """The weights of that name, in the target's dtype and on its device. Raises `InputError` where there are none."""
+        raise NotImplementedError
+
+    @classmethod
+    def build(cls, target: Any, draft: Any, **settings: Any) -> Proposer:
+        """The proposer for this target (may be None unless `needs_target`) from loaded weights, if it takes any."""
+        return cls(draft, **settings) if cls.weights else cls(**settings)
+
+    @classmethod
+    def settings(cls) -> dict[str, Any]:
+        """The settings it knows, with their defaults."""
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return {entry.name: entry.default for entry in parameters if entry.default is not inspect.Parameter.empty}
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
         """Guess up to gamma tokens that continue the context."""
@@ -141,7 +169,8 @@ class Proposer:
 
     def describe(self) -> dict[str, Any]:
         """The proposer's entry in a trace's manifest."""
-        return {"name": self.name, "deterministic": self.deterministic, "settings": {}, "draft": None}
+        settings = {name: getattr(self, name) for name in self.settings()}
+        return {"name": self.name, "deterministic": self.deterministic, "settings": settings, "draft": None}
 
 
 class Verifier(Protocol):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specworkbench.engine.contracts import Proposer
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.models import EMBEDDED, LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
@@ -13,27 +14,92 @@ from specworkbench.engine.proposers.suffix import SuffixProposer
 from specworkbench.errors import InputError
 
 PROPOSERS: dict[str, type[Proposer]] = {
-    proposer.name: proposer for proposer in (NoProposer, DraftModelProposer, NgramProposer, SuffixProposer)
+    proposer.name: proposer
+    for proposer in (
+        NoProposer,
+        DraftModelProposer,
+        NgramProposer,
+        SuffixProposer,
+    )
 }
 
 
 def make_proposer(
-    name: str, *, target: LanguageModel | None = None, draft: LanguageModel | None = None, **settings: Any
+    name: str, *, target: LanguageModel | None = None, draft: Any = None, revision: str | None = None, **settings: Any
 ) -> Proposer:
     """A proposer by name, with its own settings (`min_n`, `max_n` for ngram; `min_prob`, `corpus`, ... for suffix).
 
-    draft: the model of `draft_model`, whose vocabulary is compared with the target's when that is given. Raises
-    `InputError` for an unknown name, a missing draft, another vocabulary, or a setting out of range.
+    draft: its weights, loaded, or their name (then the target must be given); when None, what it uses by default for
+    the embedded target. Raises `InputError` for an unknown name or setting, missing or unfit weights, or a setting out
+    of range.
     """
+    kind = proposer_named(name)
+    _check_settings(kind, settings)
+    if kind.needs_target and target is None:
+        raise InputError(f"the proposer {name} works on the target's own layers or rows; give it the target")
+    if kind.weights and not (draft := draft or default_weights(kind, target.name if target else "")):
+        raise InputError(f"the proposer {name} needs a draft, {kind.weights}; name one{_such_as(kind)}")
+    if isinstance(draft, str):
+        if target is None:
+            raise InputError(f"the weights {draft!r} are loaded to fit a target; give it, or give loaded weights")
+        draft = kind.load(draft, target, revision) if kind.weights else None
+    return kind.build(target, draft, **settings)
+
+
+def proposer_named(name: str) -> type[Proposer]:
+    """The class of that name. Raises `InputError` for an unknown one."""
     if name not in PROPOSERS:
         raise InputError(f"there is no proposer {name!r}; choose one of {', '.join(PROPOSERS)}")
-    if name != DraftModelProposer.name:
-        return PROPOSERS[name](**settings)
-    if draft is None:
-        raise InputError("the proposer draft_model needs a draft; name one, for example embedded/draft-m")
-    if target is not None:
-        check_same_vocabulary(target, draft)
-    return DraftModelProposer(draft, **settings)
+    return PROPOSERS[name]
 
 
-__all__ = ["PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "make_proposer"]
+def default_weights(kind: type[Proposer], target: str) -> str | None:
+    """What a proposer uses for the target of that name when no weights are named."""
+    return kind.default_weights if target == EMBEDDED else None
+
+
+def parse_settings(kind: type[Proposer], texts: Sequence[str]) -> dict[str, Any]:
+    """Settings written as NAME=VALUE, each with the type of its default: 'true', '3', '0.1', '1,2,3'.
+
+    Raises `InputError` for an unknown name or a value of another type.
+    """
+    given = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.strip()
+        _check_settings(kind, {name: value})
+        default = kind.settings()[name]
+        try:
+            given[name] = _parsed(value.strip(), default)
+        except (ValueError, KeyError) as error:
+            like = ",".join(map(str, default)) if isinstance(default, tuple) else str(default).lower()
+            raise InputError(
+                f"{name} of the proposer {kind.name} is {value!r}; write it as its default is, {name}={like}"
+            ) from error
+    return given
+
+
+def _parsed(text: str, default: Any) -> Any:
+    if isinstance(default, bool):
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+    if isinstance(default, tuple):
+        kind = type(default[0]) if default else int
+        return tuple(kind(part) for part in text.split(",") if part.strip())
+    return type(default)(text)
+
+
+def _check_settings(kind: type[Proposer], settings: Mapping[str, Any]) -> None:
+    for name in settings:
+        if name not in kind.settings():
+            known = ", ".join(f"{known}={value}" for known, value in kind.settings().items())
+            raise InputError(f"the proposer {kind.name} has no setting {name!r}; it has {known or 'none'}")
+
+
+def _such_as(kind: type[Proposer]) -> str:
+    return f", for example {kind.default_weights}" if kind.default_weights else ""
+
+
+__all__ = [
+    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "default_weights",
+    "make_proposer", "parse_settings", "proposer_named",
+]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
-from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.models import LanguageModel, check_same_vocabulary, load_model
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 
@@ -21,10 +21,24 @@ class DraftModelProposer(Proposer):
     """
 
     name = "draft_model"
+    summary = "a smaller model of the same vocabulary"
+    paper = "Leviathan et al. 2023; Chen et al. 2023"
+    weights = "a language model of the target's vocabulary"
+    default_weights = "embedded/draft-s"
 
     def __init__(self, draft: LanguageModel):
         self.draft = draft
         self.reset()
+
+    @classmethod
+    def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> LanguageModel:
+        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
+
+    @classmethod
+    def build(cls, target: LanguageModel | None, draft: LanguageModel, **settings: Any) -> DraftModelProposer:
+        if target is not None:
+            check_same_vocabulary(target, draft)
+        return cls(draft, **settings)
 
     def reset(self) -> None:
         self._cache = self.draft.new_cache()

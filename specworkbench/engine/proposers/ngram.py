@@ -5,8 +5,6 @@ After Saxena 2023 (prompt lookup decoding) and vLLM's `ngram`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from specworkbench.engine.contracts import Context, Proposal, Proposer
@@ -24,6 +22,8 @@ class NgramProposer(Proposer):
     """
 
     name = "ngram"
+    summary = "prompt lookup: what followed the last occurrence of the current n-gram"
+    paper = "Saxena 2023"
     deterministic = True
 
     def __init__(self, min_n: int = 1, max_n: int = 4):
@@ -54,6 +54,3 @@ class NgramProposer(Proposer):
             for n in range(self.min_n, min(self.max_n, end) + 1):
                 self._follows[tuple(tokens[end - n : end])] = end
         self._indexed = len(tokens)
-
-    def describe(self) -> dict[str, Any]:
-        return super().describe() | {"settings": {"min_n": self.min_n, "max_n": self.max_n}}

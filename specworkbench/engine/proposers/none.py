@@ -12,6 +12,7 @@ class NoProposer(Proposer):
     """Proposes nothing: plain decoding."""
 
     name = "none"
+    summary = "plain decoding"
     deterministic = True
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -98,6 +97,8 @@ class SuffixProposer(Proposer):
     """
 
     name = "suffix"
+    summary = "suffix tree: what most often followed the end of the context, as long as it is likely"
+    paper = "Oliaro et al. 2024"
     deterministic = True
 
     def __init__(
@@ -160,7 +161,3 @@ class SuffixProposer(Proposer):
             if node is not None and node.children:
                 return node.children
         return {}
-
-    def describe(self) -> dict[str, Any]:
-        names = ("max_match", "min_prob", "factor", "corpus", "size")
-        return super().describe() | {"settings": {name: getattr(self, name) for name in names}}
