@@ -135,7 +135,7 @@ class Proposer:
 
     @classmethod
     def load(cls, weights: str, target: Any, revision: str | None = None) -> Any:
-        """The weights of that name, in the target's dtype and on its device. Raises `InputError` where there are none."""
+        """The weights of that name, in the target's dtype and on its device. Raises `InputError` for none such."""
         raise NotImplementedError
 
     @classmethod
