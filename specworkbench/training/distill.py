@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch.nn import functional
 
@@ -14,7 +15,8 @@ def distil_losses(teacher: torch.nn.Module):
     Up to the constant entropy this is (1 - HARD_SHARE) KL(p || q) + HARD_SHARE times the hard-label loss.
     """
 
-    def losses(models: dict[str, torch.nn.Module], ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    def losses(models: dict[str, torch.nn.Module], ids: np.ndarray) -> dict[str, torch.Tensor]:
+        ids = torch.as_tensor(ids)
         inputs, targets = ids[:, :-1], ids[:, 1:].flatten()
         with torch.no_grad():
             soft = torch.softmax(teacher(input_ids=inputs, use_cache=False).logits.flatten(0, 1), -1)

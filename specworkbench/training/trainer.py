@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch.nn import functional
 from tqdm import tqdm
 
 from specworkbench.files import whole_file
-from specworkbench.training.mixture import Mixture
 from specworkbench.training.muon import Muon
 
 
@@ -49,9 +50,9 @@ def rate_factor(progress: float, settings: Settings) -> float:
 
 
 def make_optimizers(model: torch.nn.Module, settings: Settings) -> list[torch.optim.Optimizer]:
-    """Muon for hidden matrices, AdamW for the embedding and the norms; base rates kept as `initial_lr`."""
+    """Muon for hidden matrices, AdamW for embeddings, output matrices and norms; base rates kept as `initial_lr`."""
     named = dict(model.named_parameters())
-    matrices = [w for name, w in named.items() if w.ndim == 2 and "embed" not in name and "lm_head" not in name]
+    matrices = [w for name, w in named.items() if w.ndim == 2 and "embed" not in name and "head" not in name]
     chosen = {id(weight) for weight in matrices}
     others = [w for w in named.values() if id(w) not in chosen]
     made = [
@@ -79,15 +80,22 @@ class Progress:
     tokens: int = 0
 
 
+class Source(Protocol):
+    """Where batches come from, as a pure function of the number of the first sequence."""
+
+    def batch(self, first: int, count: int, length: int) -> Any:
+        """`count` sequences of `length` tokens, from number `first` on."""
+
+
 class Trainer:
-    """Trains `models` together by `loss_of(models, ids) -> {name: loss}`; checkpoints to `folder`, resumes from it."""
+    """Trains `models` together by `loss_of(models, batch) -> {name: loss}`; checkpoints to `folder` and resumes."""
 
     def __init__(
-        self, models: dict[str, torch.nn.Module], mixture: Mixture, settings: Settings, folder: Path,
-        loss_of: Callable[[dict[str, torch.nn.Module], torch.Tensor], dict[str, torch.Tensor]] | None = None,
+        self, models: dict[str, torch.nn.Module], source: Source, settings: Settings, folder: Path,
+        loss_of: Callable[[dict[str, torch.nn.Module], Any], dict[str, torch.Tensor]] | None = None,
         at_checkpoint: Callable[[Trainer], None] | None = None,
     ) -> None:  # fmt: skip
-        self.models, self.mixture, self.settings = models, mixture, settings
+        self.models, self.source, self.settings = models, source, settings
         self.loss_of = loss_of or plain_losses
         self.at_checkpoint = at_checkpoint
         self.optimizers = {name: make_optimizers(model, settings) for name, model in models.items()}
@@ -123,16 +131,16 @@ class Trainer:
                     last_saved = time.perf_counter()
         self._save()
 
-    def _batch(self) -> torch.Tensor:
-        """The next ids: (sequences, length + 1)."""
+    def _batch(self) -> Any:
+        """The next batch of the source."""
         settings, counts = self.settings, self.progress.sequences
         kind = "long" if self.share_done() >= 1 - settings.long_share else "short"
         length = settings.long_length if kind == "long" else settings.length
         count = max(1, settings.batch_tokens // length)
-        ids = torch.from_numpy(self.mixture.batch(counts[kind], count, length))
+        batch = self.source.batch(counts[kind], count, length)
         counts[kind] += count
         self.progress.tokens += count * length
-        return ids
+        return batch
 
     def _step(self) -> dict[str, float]:
         """One update of every model: {name: loss in nats a token}."""
@@ -168,8 +176,9 @@ class Trainer:
         self.progress = Progress(**state["progress"])
 
 
-def plain_losses(models: dict[str, torch.nn.Module], ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def plain_losses(models: dict[str, torch.nn.Module], ids: np.ndarray) -> dict[str, torch.Tensor]:
     """Cross entropy with the text itself. ids: (sequences, length + 1)."""
+    ids = torch.as_tensor(ids)
     inputs, targets = ids[:, :-1], ids[:, 1:]
     return {
         name: token_loss(model(input_ids=inputs, use_cache=False).logits, targets) for name, model in models.items()

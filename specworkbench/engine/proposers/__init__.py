@@ -8,6 +8,9 @@ from typing import Any
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import EMBEDDED, LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
+from specworkbench.engine.proposers.eagle import EagleProposer
+from specworkbench.engine.proposers.medusa import MedusaProposer
+from specworkbench.engine.proposers.mtp import MtpProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
@@ -20,6 +23,9 @@ PROPOSERS: dict[str, type[Proposer]] = {
         DraftModelProposer,
         NgramProposer,
         SuffixProposer,
+        EagleProposer,
+        MedusaProposer,
+        MtpProposer,
     )
 }
 
@@ -100,6 +106,6 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "default_weights",
-    "make_proposer", "parse_settings", "proposer_named",
+    "PROPOSERS", "DraftModelProposer", "EagleProposer", "MedusaProposer", "MtpProposer", "NgramProposer", "NoProposer",
+    "SuffixProposer", "default_weights", "make_proposer", "parse_settings", "proposer_named",
 ]  # fmt: skip

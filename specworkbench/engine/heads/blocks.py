@@ -1,0 +1,134 @@
+"""What heads are built of: one decoder block of Llama's shape, rotary positions, and a cache of one sequence.
+
+The same code runs in training, on (batch, length, width), and in decoding, on (n, width): only `attend` differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import LlamaConfig
+from transformers.activations import ACT2FN
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from specworkbench.engine.fused import product
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""(..., heads, n, head_dim) queries, (..., kv_heads, n, head_dim) keys and values to the attended values."""
+Angles = tuple[torch.Tensor, torch.Tensor]
+"""Cosines and sines of n positions, each (n, 1, head_dim)."""
+
+
+def linear(x: torch.Tensor, layer: nn.Linear) -> torch.Tensor:
+    """x (..., in) through a linear layer; few rows of one sequence by the faster product (see `engine.fused`)."""
+    if x.dim() == 2:
+        return product(x, layer.weight, layer.bias)
+    return functional.linear(x, layer.weight, layer.bias)
+
+
+class Norm(nn.Module):
+    """Root mean square norm with a weight."""
+
+    def __init__(self, width: int, epsilon: float):
+        super().__init__()
+        self.weight, self.epsilon = nn.Parameter(torch.ones(width)), epsilon
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
+
+
+class Block(nn.Module):
+    """Attention and gated feed-forward, with residuals. `reads`: width of what the attention reads (normed before)."""
+
+    def __init__(self, config: LlamaConfig, reads: int):
+        super().__init__()
+        width, self.heads, self.kv_heads = config.hidden_size, config.num_attention_heads, config.num_key_value_heads
+        self.head_dim = getattr(config, "head_dim", None) or width // self.heads
+        mixed = (self.heads + 2 * self.kv_heads) * self.head_dim
+        self.qkv = nn.Linear(reads, mixed, bias=bool(config.attention_bias))
+        self.out = nn.Linear(self.heads * self.head_dim, width, bias=False)
+        self.mlp_norm = Norm(width, config.rms_norm_eps)
+        self.gate_up = nn.Linear(width, 2 * config.intermediate_size, bias=bool(config.mlp_bias))
+        self.down = nn.Linear(config.intermediate_size, width, bias=bool(config.mlp_bias))
+        self.activation = ACT2FN[config.hidden_act]
+
+    def forward(self, read: torch.Tensor, residual: torch.Tensor, angles: Angles, attend: Attend) -> torch.Tensor:
+        """read (..., n, reads), residual (..., n, width). Returns (..., n, width)."""
+        mixed = linear(read, self.qkv).unflatten(-1, (-1, self.head_dim))
+        turning, value = mixed.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
+        turned = turn(turning, angles).transpose(-3, -2)
+        query, key = turned.split([self.heads, self.kv_heads], dim=-3)
+        attended = attend(query, key, value.transpose(-3, -2)).transpose(-3, -2).flatten(-2)
+        x = residual + linear(attended, self.out)
+        gate, up = linear(self.mlp_norm(x), self.gate_up).chunk(2, dim=-1)
+        return x + linear(self.activation(gate) * up, self.down)
+
+
+def turn(x: torch.Tensor, angles: Angles) -> torch.Tensor:
+    """Rotary positions on (..., n, heads, head_dim), as in Llama."""
+    cos, sin = angles
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+class Rotary:
+    """Angles by position, from a table that grows as it is needed; the frequencies are transformers'."""
+
+    def __init__(self, config: LlamaConfig):
+        self._angles_of = LlamaRotaryEmbedding(config)
+        self._cos = self._sin = torch.empty(0)
+
+    def __call__(self, positions: torch.Tensor, like: torch.Tensor) -> Angles:
+        """positions (n,) int64, on the CPU or the device of `like`, whose dtype and device the angles have."""
+        largest = int(positions.max()) if positions.numel() else 0
+        if largest >= self._cos.shape[0] or self._cos.device != like.device or self._cos.dtype != like.dtype:
+            table = torch.arange(max(256, 2 * largest), device=like.device).unsqueeze(0)
+            cos, sin = self._angles_of.to(like.device)(like.new_empty(1, 1, 1), table)
+            self._cos, self._sin = cos[0].unsqueeze(1), sin[0].unsqueeze(1)
+        return self._cos[positions], self._sin[positions]
+
+
+class BlockCache:
+    """Keys and values of one block for one sequence."""
+
+    def __init__(self) -> None:
+        self.keys: torch.Tensor | None = None
+        self.values: torch.Tensor | None = None
+
+    @property
+    def length(self) -> int:
+        return 0 if self.keys is None else self.keys.shape[-2]
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.keys is None else 2 * self.keys.numel() * self.keys.element_size()
+
+    def keep(self, tokens: int) -> None:
+        """Keep the first `tokens`."""
+        if tokens < self.length:
+            self.keys, self.values = self.keys[..., :tokens, :], self.values[..., :tokens, :]
+
+    def attend(self, mask: torch.Tensor | None = None) -> Attend:
+        """Attention over what is cached and the new tokens, which are appended.
+
+        mask: (n, cached + n) bools of what each new token sees; causal when not given.
+        """
+
+        def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+            n, past = query.shape[-2], self.length
+            if past:
+                key, value = torch.cat([self.keys, key], dim=-2), torch.cat([self.values, value], dim=-2)
+            self.keys, self.values = key, value
+            seen = mask
+            if seen is None and n > 1 and past:
+                seen = torch.ones(n, past + n, dtype=torch.bool, device=query.device).tril_(past)
+            attended = functional.scaled_dot_product_attention(
+                query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), seen,
+                is_causal=seen is None and n > 1, enable_gqa=key.shape[0] != query.shape[0],
+            )  # fmt: skip
+            return attended.squeeze(0)
+
+        return attend

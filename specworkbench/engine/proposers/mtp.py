@@ -1,0 +1,19 @@
+"""Multi-token prediction: modules trained with the target to give the tokens after the next."""
+
+from __future__ import annotations
+
+from specworkbench.engine.proposers.feature_head import FeatureHeadProposer
+
+
+class MtpProposer(FeatureHeadProposer):
+    """Modules on the target's last hidden state, sharing its embedding and output matrix.
+
+    Several are chained, one a guess (DeepSeek-V3, GLM-4.5); one is used again and again (Qwen3-Next, MiMo).
+    """
+
+    name = "mtp"
+    kind = "mtp"
+    summary = "multi-token prediction modules, chained on the target's last hidden state"
+    paper = "DeepSeek-AI 2024; Gloeckle et al. 2024"
+    weights = "MTP modules of this target"
+    default_weights = "embedded/mtp"

@@ -1,0 +1,134 @@
+"""Losses of heads: the head is unrolled in training as it is in decoding, and learns the target's own rows."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from specworkbench.engine.heads.blocks import Attend
+from specworkbench.engine.heads.feature import FeatureHead
+from specworkbench.engine.heads.medusa import MedusaHeads
+from specworkbench.training.features import Batch
+
+DECAY = 0.9
+"""Weight of a guess against the one before it: later guesses are reached less often."""
+
+
+def row_loss(logits: torch.Tensor, top: torch.Tensor, probs: torch.Tensor, place: torch.Tensor | None) -> torch.Tensor:
+    """Mean cross entropy of a head's rows with the target's, in nats.
+
+    logits: (..., own vocabulary); top, probs: (..., k), the target's most probable tokens, taken as the whole row;
+    place: (vocabulary,) the place of each token in a reduced vocabulary, -1 for none.
+    """
+    if place is not None:
+        top = place[top]
+        probs = probs * (top >= 0)
+        top = top.clamp(min=0)
+    probs = probs / probs.sum(-1, keepdim=True).clamp(min=1e-6)
+    at = logits.gather(-1, top)
+    return ((probs * at).sum(-1) - probs.sum(-1) * logits.logsumexp(-1)).neg().mean()
+
+
+def step_rows(batch: Batch, step: int) -> tuple[slice, torch.Tensor, torch.Tensor]:
+    """What guess `step` (0 the first) is compared with: the positions t that have one, and the target's rows there.
+
+    From the feature of position t, guess `step` is of token t + 2 + step, whose row is at t + 1 + step.
+    """
+    length = batch.ids.shape[1] - 1 - step
+    return slice(0, length), batch.top[:, 1 + step :], batch.probs[:, 1 + step :]
+
+
+def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
+    """Logits of guesses 0 .. steps - 1 from every position at once: (windows, positions that have one, vocabulary).
+
+    A single module is unrolled on its own outputs: in step s position t sees the true entries up to t and its own s
+    earlier guesses (training-time test, Li et al. 2025, section 3.2). Chained modules each see their own sequence.
+    """
+    windows, whole = batch.ids.shape[0], batch.ids.shape[1] - 1
+    feature = head.features({layer: rows[:, :whole] for layer, rows in batch.hidden.items()})
+    entries: list[tuple[torch.Tensor, torch.Tensor]] = []
+    logits = []
+    for step in range(steps):
+        length = whole - step
+        stage = head.stages[min(step, len(head.stages) - 1)]
+        chained = len(head.stages) > 1
+        attend = causal if chained else continued(entries, length)
+        angles = head.rotary(torch.arange(length) + (0 if chained else step), feature)
+        embedded = head.embedded(batch.ids[:, 1 + step :])
+        feature, headed = stage(embedded, feature[:, :length], angles, attend)
+        logits.append(head.own_logits(headed))
+    assert logits[0].shape[0] == windows
+    return logits
+
+
+def causal(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Plain causal attention over (windows, heads, positions, head_dim)."""
+    return functional.scaled_dot_product_attention(
+        query, key, value, is_causal=True, enable_gqa=key.shape[1] != query.shape[1]
+    )
+
+
+def continued(entries: list[tuple[torch.Tensor, torch.Tensor]], length: int) -> Attend:
+    """Attention of one more step: the first step's keys up to each position, then the position's own later ones.
+
+    entries: keys and values of the steps so far, appended to; length: positions that have such a step.
+    """
+
+    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        repeats = query.shape[1] // key.shape[1]
+        entries.append((key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)))
+        if len(entries) == 1:
+            return functional.scaled_dot_product_attention(query, *entries[0], is_causal=True)
+        (first_key, first_value), *later = [(k[:, :, :length], v[:, :, :length]) for k, v in entries]
+        scores = query @ first_key.transpose(-1, -2)
+        unseen = torch.ones(length, length, dtype=torch.bool, device=query.device).triu_(1)
+        own = [(query * key).sum(-1, keepdim=True) for key, _ in later]
+        scores = torch.cat([scores.masked_fill(unseen, -torch.inf), *own], dim=-1)
+        weights = (scores * query.shape[-1] ** -0.5).softmax(-1)
+        attended = weights[..., :length] @ first_value
+        for i, (_, value) in enumerate(later):
+            attended = attended + weights[..., length + i : length + i + 1] * value
+        return attended
+
+    return attend
+
+
+def head_rows(head: FeatureHead | MedusaHeads, batch: Batch, steps: int) -> list[torch.Tensor]:
+    """Logits of every guess, by step."""
+    if isinstance(head, MedusaHeads):
+        return [head(batch.hidden[-1][:, : step_rows(batch, step)[0].stop], step) for step in range(steps)]
+    return unrolled(head, batch, steps)
+
+
+def head_losses(steps: int, place: torch.Tensor | None = None):
+    """A loss for `Trainer`: the mean over guesses of `row_loss`, later guesses weighing less."""
+
+    def losses(models: dict[str, torch.nn.Module], batch: Batch) -> dict[str, torch.Tensor]:
+        found = {}
+        for name, head in models.items():
+            total = sum(
+                DECAY**step * row_loss(logits, *step_rows(batch, step)[1:], place)
+                for step, logits in enumerate(head_rows(head, batch, steps))
+            )
+            found[name] = total / sum(DECAY**step for step in range(steps))
+        return found
+
+    return losses
+
+
+@torch.inference_mode()
+def overlaps(
+    head: FeatureHead | MedusaHeads, batch: Batch, steps: int, place: torch.Tensor | None = None
+) -> list[float]:
+    """Mean overlap sum_x min(p, q) of every guess with the target's row, on its most probable tokens, temperature 1.
+
+    The text's own tokens lead to each guess, not the head's: a quick look, above what decoding will measure.
+    """
+    found = []
+    for step, logits in enumerate(head_rows(head, batch, steps)):
+        _, top, probs = step_rows(batch, step)
+        q = logits.softmax(-1)
+        at = top if place is None else place[top]
+        shared = torch.minimum(q.gather(-1, at.clamp(min=0)), probs) * (at >= 0)
+        found.append(shared.sum(-1).mean().item())
+    return found

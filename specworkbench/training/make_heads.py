@@ -1,0 +1,82 @@
+"""Fresh heads for a target, begun from what it knows already: its output matrix and its final norm."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from transformers import LlamaConfig
+
+from specworkbench.engine import LanguageModel
+from specworkbench.engine.heads.feature import FeatureHead, FeatureShape
+from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape
+
+
+def block_config(target: LanguageModel) -> LlamaConfig:
+    """A Llama block of the target's width, heads, feed-forward and rotary positions."""
+    config = target.model.config.get_text_config()
+    return LlamaConfig(
+        hidden_size=config.hidden_size, intermediate_size=config.intermediate_size, num_hidden_layers=1,
+        num_attention_heads=config.num_attention_heads, num_key_value_heads=config.num_key_value_heads,
+        head_dim=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
+        rms_norm_eps=getattr(config, "rms_norm_eps", 1e-6), rope_parameters=getattr(config, "rope_parameters", None),
+        max_position_embeddings=target.max_context, vocab_size=target.vocab_size,
+    )  # fmt: skip
+
+
+def make_eagle(
+    target: LanguageModel, layers: tuple[int, ...], target_ids: torch.Tensor | None = None, seed: int = 0
+) -> FeatureHead:
+    """An EAGLE-3 head. layers: hidden states it reads; target_ids: the tokens of a reduced vocabulary, None for all."""
+    config = block_config(target)
+    shape = FeatureShape(
+        config, layers, config.hidden_size, fused=True, wide=True,
+        vocabulary=target.vocab_size if target_ids is None else len(target_ids),
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    head = FeatureHead(shape, target, target_ids).float()
+    _begin(head, target)
+    rows = _output(target)[: target.vocab_size]
+    head.head.weight.data.copy_(rows if target_ids is None else rows[target_ids])
+    return head
+
+
+def make_mtp(target: LanguageModel, modules: int, seed: int = 0) -> FeatureHead:
+    """MTP modules as in DeepSeek-V3, with the target's embedding and output matrix."""
+    config = block_config(target)
+    torch.manual_seed(seed)
+    head = FeatureHead(FeatureShape(config, (-1,), config.hidden_size, modules=modules), target).float()
+    _begin(head, target)
+    return head
+
+
+def make_medusa(target: LanguageModel, heads: int, layers: int = 1, seed: int = 0) -> MedusaHeads:
+    """Medusa heads that begin as the target's own: residual layers of zero before its output matrix."""
+    rows = _output(target)[: target.vocab_size]
+    torch.manual_seed(seed)
+    made = MedusaHeads(MedusaShape(heads, layers, rows.shape[1], target.vocab_size)).float()
+    for stage in made.stages:
+        for layer in stage:
+            nn.init.zeros_(layer.linear.weight)
+            nn.init.zeros_(layer.linear.bias)
+    for head in made.heads:
+        head.weight.data.copy_(rows)
+    return made
+
+
+def reduced_vocabulary(counts: torch.Tensor, size: int) -> torch.Tensor:
+    """(size,) int64, ascending: the tokens that the target gives most often. counts: (vocabulary,)."""
+    return counts.topk(min(size, len(counts))).indices.sort().values
+
+
+def _begin(head: FeatureHead, target: LanguageModel) -> None:
+    """Blocks that write nothing yet; output norms as the target's final one."""
+    norm = getattr(target.model.get_decoder(), "norm", None)
+    for stage in head.stages:
+        nn.init.zeros_(stage.block.out.weight)
+        nn.init.zeros_(stage.block.down.weight)
+        if norm is not None:
+            stage.output_norm.weight.data.copy_(norm.weight.data)
+
+
+def _output(target: LanguageModel) -> torch.Tensor:
+    return target.model.get_output_embeddings().weight.data.float()

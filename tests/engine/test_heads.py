@@ -1,0 +1,114 @@
+"""Feature heads and Medusa: what they compute in decoding is what they were trained for, and files keep it."""
+
+import pytest
+import torch
+from transformers import LlamaConfig
+
+from specworkbench.engine import SamplingSettings, decode
+from specworkbench.engine.contracts import Decision
+from specworkbench.engine.heads.feature import FeatureHead, FeatureShape
+from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape
+from specworkbench.engine.proposers import EagleProposer, MedusaProposer, MtpProposer
+from specworkbench.training.features import Batch
+from specworkbench.training.heads import head_rows
+from tests.engine.test_proposers import context_of
+from tests.engine.toys import toy_model
+
+TARGET = toy_model(5, layers=4)
+BLOCK = LlamaConfig(
+    hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+    vocab_size=5, max_position_embeddings=64,
+)  # fmt: skip
+IDS = torch.tensor([0, 3, 1, 4, 2, 2, 0, 1, 3, 3, 1, 0])
+
+
+def randomised(head):
+    torch.manual_seed(3)
+    for parameter in head.parameters():
+        parameter.data = torch.randn(parameter.shape, dtype=torch.float64) * (0.5 if parameter.ndim > 1 else 1.0)
+    return head.double().eval().requires_grad_(False)
+
+
+HEADS = {
+    "EAGLE-1": lambda: FeatureHead(
+        FeatureShape(
+            BLOCK, (-1,), 16, norm_embedding=False, norm_feature=False, norm_input=False, norm_output=False,
+            project_bias=True,
+        ),
+        TARGET,
+    ),
+    "EAGLE-3": lambda: FeatureHead(FeatureShape(BLOCK, (1, 2, -1), 16, vocabulary=5, fused=True, wide=True), TARGET),
+    "EAGLE-3, reduced vocabulary": lambda: FeatureHead(
+        FeatureShape(BLOCK, (1, 2, 3), 16, vocabulary=3, fused=True, wide=True, residual_normed=True, norm_fused=True),
+        TARGET, torch.tensor([0, 2, 3]),
+    ),
+    "MTP, one module": lambda: FeatureHead(FeatureShape(BLOCK, (-1,), 16, feeds_normed=True), TARGET),
+    "MTP, three modules": lambda: FeatureHead(FeatureShape(BLOCK, (-1,), 16, modules=3), TARGET),
+    "MTP, feature first": lambda: FeatureHead(FeatureShape(BLOCK, (-1,), 16, modules=2, feature_first=True), TARGET),
+    "Medusa": lambda: MedusaHeads(MedusaShape(3, 2, 16, 5)),
+}  # fmt: skip
+every_head = pytest.mark.parametrize("name", HEADS)
+
+
+def proposer_of(name):
+    head = randomised(HEADS[name]())
+    kind = MedusaProposer if name == "Medusa" else MtpProposer if name.startswith("MTP") else EagleProposer
+    return kind(head)
+
+
+class Told:
+    """A chooser that draws what it is told, and keeps the rows it was asked to draw from."""
+
+    def __init__(self, tokens):
+        self.tokens, self.rows = iter(tokens), []
+
+    def draw(self, probs, at=None):
+        self.rows.append(probs)
+        return torch.tensor([next(self.tokens)])
+
+
+def hidden_of(ids, layers):
+    return TARGET.forward(ids, TARGET.new_cache(), layers=layers).hidden
+
+
+@every_head
+@pytest.mark.parametrize("accepted", [0, 1, 2])
+def test_decoding_gives_the_rows_that_training_unrolls(name, accepted):
+    """Round after round on one text, `accepted` guesses kept in each: rows equal the unrolled ones of the whole text."""
+    proposer, steps = proposer_of(name), 2
+    layers = proposer.needs.hidden_layers
+    whole = hidden_of(IDS, layers)
+    batch = Batch(IDS[None], {layer: rows[None] for layer, rows in whole.items()}, IDS[None, :, None], IDS[None, :, None])
+    expected = head_rows(getattr(proposer, "head", None) or proposer.heads, batch, steps)
+    context = context_of(IDS[:3].tolist())
+    context.hidden = {layer: rows[:2] for layer, rows in whole.items()}
+    proposer.prefill(context)
+    compared = 0
+    while (length := len(context.tokens)) + steps < len(IDS):
+        right = IDS[length : length + steps].tolist()
+        told = Told([token if step < accepted else (token + 1) % 5 for step, token in enumerate(right)])
+        proposer.propose(context, steps, told)
+        for step in range(min(accepted + 1, steps)):
+            place = length - 2
+            logits = expected[step][0, place]
+            ids = getattr(getattr(proposer, "head", None), "target_ids", None)
+            if ids is not None:
+                logits = torch.full((5,), -torch.inf, dtype=logits.dtype).index_copy_(0, ids, logits)
+            assert torch.allclose(told.rows[step][0], logits.softmax(-1), atol=1e-9)
+            compared += 1
+        context.tokens.extend(IDS[length : length + accepted + 1].tolist())
+        context.hidden = {layer: rows[length - 1 : length + accepted] for layer, rows in whole.items()}
+        proposer.observe(Decision(right, accepted, int(IDS[length + accepted]), accepted + 1))
+    assert compared > 4
+
+
+@every_head
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_greedy_output_is_the_targets_own_and_traces_keep_their_contracts(name, temperature):
+    from specworkbench.trace import contracts
+
+    options = dict(target=TARGET, gamma=3, max_new_tokens=20, sampling=SamplingSettings(temperature=temperature))
+    result = decode("abcab", proposer=proposer_of(name), **options)
+    if temperature == 0:
+        assert result.token_ids == decode("abcab", **options).token_ids
+    assert [c.name for c, finding in contracts.run(result.trace) if finding.status == "fail"] == []
