@@ -22,6 +22,7 @@ from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.report import report
 from specworkbench.cli.screen import INTERRUPTED, say
+from specworkbench.cli.train import train
 from specworkbench.errors import InputError
 
 PROGRAM = "specworkbench"
@@ -39,6 +40,7 @@ app.command()(decode)
 app.command()(models)
 app.command()(report)
 app.command()(check)
+app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(lab)
 
 

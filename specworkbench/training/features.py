@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +32,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class StoreSettings:
-    """What a store holds: target and revision; hidden states read; windows of `length` tokens; the top `k` kept."""
+    """What a store holds: target, revision, text; hidden states; windows of `length` tokens; the top `k` tokens."""
 
     target: str
     revision: str | None
+    source: str
     layers: tuple[int, ...]
     windows: int
     length: int = 512
@@ -45,17 +46,18 @@ class StoreSettings:
 class FeatureStore:
     """Arrays on disk, filled window by window; what a killed run has finished is not computed again.
 
-    Position t of a window has seen the t tokens before it in the window. float16: raises `InputError` for a target
-    whose hidden states do not fit in it, or where the folder holds a store of other settings.
+    Position t of a window has seen the t tokens before it in the window. A folder that holds more hidden states or
+    windows than are asked for is used as it is. Raises `InputError` where it holds a store of other settings, and, when
+    filled, for a target whose hidden states do not fit in float16.
     """
 
     def __init__(self, folder: Path, settings: StoreSettings, target: LanguageModel):
-        self.folder, self.settings = Path(folder), settings
+        self.folder, self._meta = Path(folder), Path(folder) / "store.json"
+        self.settings, self.done = self._opened(settings)
+        settings = self.settings
         width = target.model.config.get_text_config().hidden_size
         self._k = min(settings.k, target.vocab_size)
         shape = (settings.windows, settings.length)
-        self._meta = self.folder / "store.json"
-        self.done = self._finished()
         self._ids = self._array("ids", np.int32, shape)
         self._hidden = self._array("hidden", np.float16, (*shape, len(settings.layers), width))
         self._top = self._array("top", np.int32, (*shape, self._k))
@@ -92,6 +94,14 @@ class FeatureStore:
             torch.from_numpy(self._probs[order, :length]).float(),
         )
 
+    def token_counts(self, vocabulary: int) -> torch.Tensor:
+        """(vocabulary,) float: how often the target gives each token, by its probabilities."""
+        counts = torch.zeros(vocabulary)
+        for window in range(self.done):
+            top = torch.from_numpy(self._top[window]).long().flatten()
+            counts.index_add_(0, top, torch.from_numpy(self._probs[window]).float().flatten())
+        return counts
+
     def _place(self, number: int) -> int:
         epoch, slot = divmod(number, self.settings.windows)
         return int(np.random.default_rng(epoch).permutation(self.settings.windows)[slot])
@@ -101,19 +111,21 @@ class FeatureStore:
         mode = "r+" if path.exists() else "w+"
         return np.lib.format.open_memmap(path, mode=mode, dtype=dtype, shape=None if mode == "r+" else shape)
 
-    def _finished(self) -> int:
-        """Windows that are done; the folder is made. Raises `InputError` where it holds another store."""
+    def _opened(self, wanted: StoreSettings) -> tuple[StoreSettings, int]:
+        """The settings and the number of windows done. Raises `InputError` where the folder holds another store."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._meta.exists():
-            return 0
+            return wanted, 0
         found = json.loads(self._meta.read_text(encoding="utf-8"))
-        done, wanted = found.pop("done"), json.loads(json.dumps(asdict(self.settings)))
-        if found != wanted:
-            differing = [f"{name} {found.get(name)!r}" for name in wanted if found.get(name) != wanted[name]]
-            raise InputError(
-                f"{self.folder} holds features of other settings ({', '.join(differing)}); give another folder"
-            )
-        return done
+        done = found.pop("done")
+        settings = StoreSettings(**found | {"layers": tuple(found["layers"])})
+        if set(wanted.layers) <= set(settings.layers) and wanted.windows <= settings.windows:
+            wanted = replace(wanted, layers=settings.layers, windows=settings.windows)
+        if settings != wanted:
+            both = {name: (getattr(settings, name), getattr(wanted, name)) for name in found}
+            differing = ", ".join(f"{name} {has!r}, not {want!r}" for name, (has, want) in both.items() if has != want)
+            raise InputError(f"{self.folder} holds features of other settings ({differing}); give another folder")
+        return settings, done
 
     def _save(self) -> None:
         for array in (self._ids, self._hidden, self._top, self._probs):

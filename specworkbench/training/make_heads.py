@@ -23,6 +23,18 @@ def block_config(target: LanguageModel) -> LlamaConfig:
     )  # fmt: skip
 
 
+def draft_config(target: LanguageModel, width: int, depth: int) -> LlamaConfig:
+    """A small Llama of the target's vocabulary: heads of 32, a feed-forward of three widths, tied embeddings."""
+    config = target.model.config.get_text_config()
+    heads = max(1, width // 32)
+    return LlamaConfig(
+        vocab_size=config.vocab_size, hidden_size=32 * heads, num_hidden_layers=depth, intermediate_size=96 * heads,
+        num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=target.max_context,
+        tie_word_embeddings=True, rms_norm_eps=1e-6, eos_token_id=list(target.eos_ids) or None, bos_token_id=None,
+        pad_token_id=getattr(config, "pad_token_id", None),
+    )  # fmt: skip
+
+
 def make_eagle(
     target: LanguageModel, layers: tuple[int, ...], target_ids: torch.Tensor | None = None, seed: int = 0
 ) -> FeatureHead:

@@ -13,11 +13,12 @@ SHARES = (0.55, 0.20, 0.25)  # of tokens: code, prose, structured
 GOLDEN = 0.6180339887498949
 
 
-def encode_documents(tokenizer, texts: list[str]) -> np.ndarray:
-    """All texts in order, each ended by END_OF_TEXT: (tokens,) uint16."""
-    pieces = []
+def encode_documents(tokenizer, texts: list[str], end: int | None = END_OF_TEXT_ID) -> np.ndarray:
+    """All texts in order, each ended by the token `end` unless that is None: (tokens,) uint16 or uint32."""
+    dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
+    pieces = [np.empty(0, dtype)]
     for encoding in tokenizer.backend_tokenizer.encode_batch(texts, add_special_tokens=False):
-        pieces += [np.asarray(encoding.ids, np.uint16), np.asarray([END_OF_TEXT_ID], np.uint16)]
+        pieces += [np.asarray(encoding.ids, dtype), np.asarray([] if end is None else [end], dtype)]
     return np.concatenate(pieces)
 
 
@@ -34,7 +35,7 @@ def encode_corpus(tokenizer, corpus: Corpus, heldout: bool) -> dict[str, np.ndar
 
 @dataclass(frozen=True)
 class Mixture:
-    """Windows from the three streams in the proportions SHARES; nearly every window of a stream is seen once an epoch.
+    """Windows from the streams in the proportions of `shares`; nearly every window of a stream is seen once an epoch.
 
     Sequence number i belongs to a bucket by a golden-ratio sequence, so that any run of sequences has nearly the shares
     asked for. It takes window i * share of a permutation that changes with every epoch: within two of the number of the
@@ -43,6 +44,7 @@ class Mixture:
 
     streams: dict[str, np.ndarray]
     seed: int = 0
+    shares: tuple[float, ...] = SHARES
 
     def batch(self, first: int, count: int, length: int) -> np.ndarray:
         """Sequences `first` to `first + count - 1`: (count, length + 1) int64 token ids."""
@@ -50,10 +52,10 @@ class Mixture:
 
     def _sequence(self, index: int, length: int) -> np.ndarray:
         point = (index + 0.5) * GOLDEN % 1.0
-        which = int(np.searchsorted(np.cumsum(SHARES)[:-1], point, side="right"))
-        stream = self.streams[BUCKETS[which]]
+        which = int(np.searchsorted(np.cumsum(self.shares)[:-1], point, side="right"))
+        stream = list(self.streams.values())[which]
         windows = (len(stream) - 1) // length - 1
-        epoch, slot = divmod(int(index * SHARES[which]), windows)
+        epoch, slot = divmod(int(index * self.shares[which]), windows)
         rng = np.random.default_rng((self.seed, which, epoch, length))
         offset = int(rng.integers(length))  # windows start elsewhere in every epoch
         start = offset + int(rng.permutation(windows)[slot]) * length

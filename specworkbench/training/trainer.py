@@ -111,9 +111,19 @@ class Trainer:
         return min(1.0, self.progress.seconds / (60 * self.settings.minutes))
 
     def run(self, stop_after: int | None = None) -> None:
-        """Train to the end, or for `stop_after` steps (a checkpoint is then written)."""
-        began, last_saved, saves = time.perf_counter() - self.progress.seconds, time.perf_counter(), 0
+        """Train to the end, or for `stop_after` steps; a checkpoint is then written, and when interrupted too."""
+        began = time.perf_counter() - self.progress.seconds
         last_step = None if stop_after is None else self.progress.step + stop_after
+        try:
+            self._advance(began, last_step)
+        except KeyboardInterrupt:
+            self._save()
+            raise
+        self._save()
+
+    def _advance(self, began: float, last_step: int | None) -> None:
+        """Steps, with a progress bar, until the end or `last_step`. began: the clock when the run would have begun."""
+        last_saved, saves = time.perf_counter(), 0
         with tqdm(total=100, initial=int(100 * self.share_done()), unit="%", mininterval=10) as bar:
             while self.share_done() < 1 and self.progress.step != last_step:
                 losses = self._step()
@@ -129,7 +139,6 @@ class Trainer:
                     if self.at_checkpoint and saves % self.settings.look_every == 1 % self.settings.look_every:
                         self.at_checkpoint(self)
                     last_saved = time.perf_counter()
-        self._save()
 
     def _batch(self) -> Any:
         """The next batch of the source."""

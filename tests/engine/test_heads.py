@@ -74,11 +74,12 @@ def hidden_of(ids, layers):
 @every_head
 @pytest.mark.parametrize("accepted", [0, 1, 2])
 def test_decoding_gives_the_rows_that_training_unrolls(name, accepted):
-    """Round after round on one text, `accepted` guesses kept in each: rows equal the unrolled ones of the whole text."""
+    """Round after round on one text, `accepted` guesses kept in each: the rows are those of the whole text unrolled."""
     proposer, steps = proposer_of(name), 2
     layers = proposer.needs.hidden_layers
     whole = hidden_of(IDS, layers)
-    batch = Batch(IDS[None], {layer: rows[None] for layer, rows in whole.items()}, IDS[None, :, None], IDS[None, :, None])
+    rows = IDS[None, :, None]
+    batch = Batch(IDS[None], {layer: hidden[None] for layer, hidden in whole.items()}, rows, rows)
     expected = head_rows(getattr(proposer, "head", None) or proposer.heads, batch, steps)
     context = context_of(IDS[:3].tolist())
     context.hidden = {layer: rows[:2] for layer, rows in whole.items()}

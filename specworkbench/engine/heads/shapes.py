@@ -32,15 +32,15 @@ def recognised(tensors: dict[str, torch.Tensor], config: dict[str, Any]) -> str 
         return "qwen mtp"
     if "model.mtp_layers.0.input_proj.weight" in names:
         return "mimo mtp"
-    if "blocks.0.layers.0.linear.weight" in names:
+    if "blocks.0.layers.0.weight" in names:
         return "vllm medusa"
     return "medusa" if "0.0.linear.weight" in names else None
 
 
 def medusa_layout(layout: str, tensors: dict[str, torch.Tensor]) -> tuple[int, int]:
     """(heads, residual layers in each), counted in the tensors: a public configuration may be out of date."""
-    numbers = r"blocks\.(\d+)\.layers\.(\d+)" if layout == "vllm medusa" else r"(\d+)\.(\d+)"
-    pattern = numbers + r"\.linear\.weight"
+    vllm = layout == "vllm medusa"
+    pattern = r"blocks\.(\d+)\.layers\.(\d+)\.weight" if vllm else r"(\d+)\.(\d+)\.linear\.weight"
     found = [match.groups() for name in tensors if (match := re.fullmatch(pattern, name))]
     return 1 + max(int(head) for head, _ in found), 1 + max(int(layer) for _, layer in found)
 
