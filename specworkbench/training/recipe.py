@@ -90,12 +90,11 @@ def train(recipe: Recipe) -> dict[float, Trace]:
 def stores(
     recipe: Recipe, target: LanguageModel, text: Text, layers: tuple[int, ...]
 ) -> tuple[FeatureStore, FeatureStore]:
-    """What to learn from, and what to look at meanwhile; filled."""
-    wanted = layers if recipe.kind == "eagle" else (-1,)
+    """What to learn from, and what to look at meanwhile; filled. Every kind has the same, so that all share them."""
     count = max(1, min(recipe.windows, text.windows(recipe.length)))
     made = []
     for name, mixture, windows in (("features", text.train, count), ("heldout", text.heldout, 16)):
-        settings = StoreSettings(recipe.target, target.revision, text.source, wanted, windows, recipe.length)
+        settings = StoreSettings(recipe.target, target.revision, text.source, layers, windows, recipe.length)
         store = FeatureStore(recipe.work / name, settings, target)
         store.fill(target, lambda window, source=mixture: source.batch(window, 1, recipe.length)[0, : recipe.length])
         made.append(store)
