@@ -31,7 +31,7 @@ Layers = Annotated[
     typer.Option("--layers", help="Hidden states EAGLE reads, such as 2,15,27. [default: three over the depth]"),
 ]
 Vocabulary = Annotated[int, typer.Option("--vocabulary", help="Size of EAGLE's own vocabulary; 0: the target's.")]
-Width = Annotated[int, typer.Option("--width", help="Width of a draft.")]
+Width = Annotated[int, typer.Option("--width", help="Width of a draft (0: 128) or of an EAGLE head (0: the target's).")]
 Depth = Annotated[int, typer.Option("--depth", help="Layers of a draft.")]
 BatchTokens = Annotated[int, typer.Option("--batch-tokens", help="Tokens a step.")]
 
@@ -48,7 +48,7 @@ def train(
     length: Length = 512,
     layers: Layers = None,
     vocabulary: Vocabulary = 0,
-    width: Width = 128,
+    width: Width = 0,
     depth: Depth = 1,
     batch_tokens: BatchTokens = 2048,
     seed: opt.Seed = 0,

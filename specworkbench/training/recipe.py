@@ -32,8 +32,8 @@ class Recipe:
 
     kind: of KINDS; data: 'embedded' or files; guesses: how many the head is unrolled for (heads of Medusa, modules of
     MTP); windows, length: text in the store, windows of `length` tokens; layers: hidden states an EAGLE head reads, by
-    default three over the depth and the last; vocabulary: size of EAGLE's own, 0 for the target's; width, depth: of a
-    draft. Raises `InputError` for values out of range.
+    default three over the depth and the last; vocabulary: size of EAGLE's own, 0 for the target's; width: of an
+    EAGLE head (0: the target's) or a draft (0: 128); depth: of a draft. Raises `InputError` for values out of range.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class Recipe:
     length: int = 512
     layers: tuple[int, ...] = ()
     vocabulary: int = 0
-    width: int = 128
+    width: int = 0
     depth: int = 1
     batch_tokens: int = 2048
     seed: int = 0
@@ -57,10 +57,12 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"there is nothing to train called {self.kind!r}; choose one of {', '.join(KINDS)}")
-        least = {"minutes": 0, "guesses": 0, "windows": 0, "length": 31, "width": 31, "depth": 0, "batch_tokens": 0}
+        least = {"minutes": 0, "guesses": 0, "windows": 0, "length": 31, "depth": 0, "batch_tokens": 0}
         for name, limit in least.items():
             if not getattr(self, name) > limit:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above {limit}")
+        if self.width % 32:
+            raise InputError(f"width is {self.width}; it must be a multiple of 32, the width of an attention head")
 
 
 def train(recipe: Recipe) -> dict[float, Trace]:
@@ -138,9 +140,9 @@ def _frequent(recipe: Recipe, target: LanguageModel, store: FeatureStore) -> tor
 
 def _model(recipe: Recipe, target: LanguageModel, layers: tuple[int, ...], ids: torch.Tensor | None) -> Any:
     if recipe.kind == "draft":
-        return make_model(draft_config(target, recipe.width, recipe.depth), seed=recipe.seed)
+        return make_model(draft_config(target, recipe.width or 128, recipe.depth), seed=recipe.seed)
     if recipe.kind == "eagle":
-        return make_eagle(target, layers, ids, seed=recipe.seed)
+        return make_eagle(target, layers, ids, recipe.width, seed=recipe.seed)
     make = {"mtp": make_mtp, "medusa": make_medusa}[recipe.kind]
     return make(target, recipe.guesses, seed=recipe.seed)
 
