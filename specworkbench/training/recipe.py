@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 from specworkbench.training.family import export, make_model
 from specworkbench.training.features import Batch, FeatureStore, StoreSettings
-from specworkbench.training.heads import head_losses, overlaps, row_loss
+from specworkbench.training.heads import head_losses, overlaps, rank_acceptance, row_loss
 from specworkbench.training.make_heads import draft_config, make_eagle, make_medusa, make_mtp, reduced_vocabulary
 from specworkbench.training.text import Text, read_text
 from specworkbench.training.trainer import Settings, Trainer
@@ -82,6 +82,9 @@ def train(recipe: Recipe) -> dict[float, Trace]:
         loss_of=_loss(recipe, target, ids), at_checkpoint=lambda trainer: _look(trainer, recipe, target, heldout, ids),
     )  # fmt: skip
     trainer.run()
+    if recipe.kind == "medusa":
+        windows = heldout.batch(0, heldout.settings.windows, recipe.length)
+        model.shape = replace(model.shape, ranks=rank_acceptance(model, windows))
     if recipe.kind == "draft":
         export(model, target.tokenizer, recipe.out)
     else:

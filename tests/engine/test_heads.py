@@ -113,3 +113,20 @@ def test_greedy_output_is_the_targets_own_and_traces_keep_their_contracts(name, 
     if temperature == 0:
         assert result.token_ids == decode("abcab", **options).token_ids
     assert [c.name for c, finding in contracts.run(result.trace) if finding.status == "fail"] == []
+
+
+def test_the_likeliest_paths_are_those_of_the_largest_products_and_a_tree():
+    from itertools import product
+
+    from specworkbench.engine.heads.medusa import likely_paths
+
+    ranks = ((0.6, 0.2, 0.05), (0.5, 0.15, 0.1), (0.4, 0.2, 0.1))
+    every = [path for depth in (1, 2, 3) for path in product(range(3), repeat=depth)]
+
+    def value(path):
+        return torch.tensor([ranks[depth][rank] for depth, rank in enumerate(path)]).prod().item()
+
+    paths = likely_paths(ranks, 12)
+    assert sorted(map(value, paths), reverse=True) == pytest.approx(sorted(map(value, every), reverse=True)[:12])
+    assert all(path[:-1] in paths[:i] for i, path in enumerate(paths) if len(path) > 1)
+    assert len(likely_paths(ranks, 1000)) == len(set(likely_paths(ranks, 1000))) == len(every)

@@ -78,6 +78,7 @@ def save_head(head: FeatureHead | MedusaHeads, folder: Path, target: LanguageMod
             "architectures": ["MedusaModel"], "medusa_num_heads": shape.heads, "medusa_num_layers": shape.layers,
             "num_heads": shape.heads, "num_hidden_layers": shape.layers, "hidden_size": shape.width,
             "vocab_size": shape.vocabulary, "base_model_name_or_path": target.name, "torch_dtype": "float16",
+            "rank_acceptance": [[round(value, 4) for value in row] for row in shape.ranks],
         }  # fmt: skip
         names, rows = pairs(layout, shape.heads, layers=shape.layers), {}
     else:
@@ -119,7 +120,10 @@ def _medusa(layout: str, config: dict, tensors: dict[str, torch.Tensor], target:
     own = target.model.config.get_text_config().hidden_size
     if width != own:
         raise ValueError(f"its heads read {width} features, the target has {own}")
-    built = MedusaHeads(MedusaShape(heads, layers, width, vocabulary))
+    ranks = tuple(tuple(float(value) for value in row) for row in config.get("rank_acceptance") or ())
+    if ranks and len(ranks) != heads:
+        raise ValueError(f"its configuration gives rank_acceptance for {len(ranks)} heads, and it has {heads}")
+    built = MedusaHeads(MedusaShape(heads, layers, width, vocabulary, ranks))
     built.load_state_dict(ours)
     return built
 
