@@ -8,6 +8,7 @@ from typing import Any
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import EMBEDDED, LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
+from specworkbench.engine.proposers.draft_tree import TreeDraftProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
@@ -18,6 +19,7 @@ PROPOSERS: dict[str, type[Proposer]] = {
     for proposer in (
         NoProposer,
         DraftModelProposer,
+        TreeDraftProposer,
         NgramProposer,
         SuffixProposer,
     )
@@ -100,6 +102,6 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "default_weights",
-    "make_proposer", "parse_settings", "proposer_named",
+    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "TreeDraftProposer",
+    "default_weights", "make_proposer", "parse_settings", "proposer_named",
 ]  # fmt: skip
