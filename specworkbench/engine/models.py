@@ -17,6 +17,8 @@ from specworkbench.errors import InputError
 from specworkbench.paths import embedded_dir
 
 EMBEDDED = "embedded"
+MASKED_ATTENTION = ("sdpa", "eager")
+"""Kinds of attention of transformers that take a mask of any shape."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +50,63 @@ class LanguageModel:
         accepted = inspect.signature(model.forward).parameters
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self._keeps_logits = "logits_to_keep" in accepted
+        self._takes_positions = "position_ids" in accepted
         self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
         return KVCache(self.model.config.get_text_config())
 
+    def check_trees(self) -> None:
+        """Raises `InputError` where this model cannot forward a tree of guesses, saying why."""
+        config = self.model.config
+        attention = getattr(config, "_attn_implementation", None) or "sdpa"
+        why = None
+        if not self.new_cache().can_branch:
+            why = "it has layers with a sliding window or a recurrent state, which follow one line of tokens"
+        elif not self._takes_positions or getattr(config.get_text_config(), "alibi", False):
+            why = "its forward takes no positions"
+        elif attention not in MASKED_ATTENTION:
+            why = f"its attention {attention} takes no mask; load it with {' or '.join(MASKED_ATTENTION)}"
+        if why is not None:
+            raise InputError(f"{self.name} cannot judge or draft a tree of guesses: {why}; use a proposer of chains")
+
     @torch.inference_mode()
     def forward(
-        self, ids: torch.Tensor, cache: KVCache, *, rows: int | None = None, layers: Sequence[int] = ()
+        self,
+        ids: torch.Tensor,
+        cache: KVCache,
+        *,
+        rows: int | None = None,
+        layers: Sequence[int] = (),
+        visible: torch.Tensor | None = None,
     ) -> Forward:
         """One forward over ids (n,), appended to the cache.
 
         `rows`: how many of the last logit rows to compute (all when not given). `layers`: indices into transformers'
-        `hidden_states` (0 the embeddings, -1 the last, after the norm). Returns logits (rows, vocab_size).
+        `hidden_states` (0 the embeddings, -1 the last, after the norm). `visible`, for a tree: (n, k) bools, which of
+        the last k tokens, the n new ones at the end, each row sees, itself too; all see what is before these, and a
+        row's position is the number of tokens it sees before itself. Returns logits (rows, vocab_size).
         """
+        mask = None
+        if visible is not None:
+            before = cache.length + ids.shape[0] - visible.shape[1]
+            mask = torch.nn.functional.pad(visible, (before, 0), value=True)
         if self._fused is not None:
-            logits, hidden = self._fused(ids, cache.cache, rows, layers)
+            logits, hidden = self._fused(ids, cache.cache, rows, layers, mask)
         else:
-            logits, hidden = self._transformers_forward(ids, cache, rows, layers)
+            logits, hidden = self._transformers_forward(ids, cache, rows, layers, mask)
         cache.grew(ids.shape[0])
         return Forward(logits[:, : self.vocab_size], hidden)
 
     def _transformers_forward(
-        self, ids: torch.Tensor, cache: KVCache, rows: int | None, layers: Sequence[int]
+        self, ids: torch.Tensor, cache: KVCache, rows: int | None, layers: Sequence[int], mask: torch.Tensor | None
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
         options: dict[str, Any] = {self._cache_keyword: cache.cache, "use_cache": True}
+        if mask is not None:  # added to the scores: eager attention knows no other kind
+            hidden_by = torch.zeros(mask.shape, dtype=self.dtype, device=mask.device)
+            hidden_by.masked_fill_(~mask, torch.finfo(self.dtype).min)
+            options |= {"attention_mask": hidden_by[None, None], "position_ids": (mask.sum(-1) - 1).unsqueeze(0)}
         if rows is not None and self._keeps_logits:
             options["logits_to_keep"] = rows
         if layers:

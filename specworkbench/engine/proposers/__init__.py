@@ -8,6 +8,7 @@ from typing import Any
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import EMBEDDED, LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
+from specworkbench.engine.proposers.draft_tree import TreeDraftProposer
 from specworkbench.engine.proposers.eagle import EagleProposer
 from specworkbench.engine.proposers.medusa import MedusaProposer
 from specworkbench.engine.proposers.mtp import MtpProposer
@@ -21,6 +22,7 @@ PROPOSERS: dict[str, type[Proposer]] = {
     for proposer in (
         NoProposer,
         DraftModelProposer,
+        TreeDraftProposer,
         NgramProposer,
         SuffixProposer,
         EagleProposer,
@@ -106,6 +108,17 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "EagleProposer", "MedusaProposer", "MtpProposer", "NgramProposer", "NoProposer",
-    "SuffixProposer", "default_weights", "make_proposer", "parse_settings", "proposer_named",
-]  # fmt: skip
+    "DraftModelProposer",
+    "EagleProposer",
+    "MedusaProposer",
+    "MtpProposer",
+    "NgramProposer",
+    "NoProposer",
+    "PROPOSERS",
+    "SuffixProposer",
+    "TreeDraftProposer",
+    "default_weights",
+    "make_proposer",
+    "parse_settings",
+    "proposer_named",
+]
