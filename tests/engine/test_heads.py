@@ -1,14 +1,21 @@
 """Feature heads and Medusa: what they compute in decoding is what they were trained for, and files keep it."""
 
+from itertools import product
+
 import pytest
 import torch
 from transformers import LlamaConfig
 
-from specworkbench.engine import SamplingSettings, decode
+from specworkbench.engine import DecodeSettings, SamplingSettings, decode, make_verifier
 from specworkbench.engine.contracts import Decision
 from specworkbench.engine.heads.feature import FeatureHead, FeatureShape
-from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape
+from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape, likely_paths
 from specworkbench.engine.proposers import EagleProposer, MedusaProposer, MtpProposer
+from specworkbench.engine.trees import depths_of
+from specworkbench.equivalence.law import decode_law, product_law, total_variation
+from specworkbench.equivalence.setup import Setup
+from specworkbench.errors import InputError
+from specworkbench.trace import contracts
 from specworkbench.training.features import Batch
 from specworkbench.training.heads import head_rows
 from tests.engine.test_proposers import context_of
@@ -106,8 +113,6 @@ def test_decoding_gives_the_rows_that_training_unrolls(name, accepted):
 @every_head
 @pytest.mark.parametrize("temperature", [0, 1])
 def test_greedy_output_is_the_targets_own_and_traces_keep_their_contracts(name, temperature):
-    from specworkbench.trace import contracts
-
     options = dict(target=TARGET, gamma=3, max_new_tokens=20, sampling=SamplingSettings(temperature=temperature))
     result = decode("abcab", proposer=proposer_of(name), **options)
     if temperature == 0:
@@ -116,10 +121,6 @@ def test_greedy_output_is_the_targets_own_and_traces_keep_their_contracts(name, 
 
 
 def test_the_likeliest_paths_are_those_of_the_largest_products_and_a_tree():
-    from itertools import product
-
-    from specworkbench.engine.heads.medusa import likely_paths
-
     ranks = ((0.6, 0.2, 0.05), (0.5, 0.15, 0.1), (0.4, 0.2, 0.1))
     every = [path for depth in (1, 2, 3) for path in product(range(3), repeat=depth)]
 
@@ -130,3 +131,75 @@ def test_the_likeliest_paths_are_those_of_the_largest_products_and_a_tree():
     assert sorted(map(value, paths), reverse=True) == pytest.approx(sorted(map(value, every), reverse=True)[:12])
     assert all(path[:-1] in paths[:i] for i, path in enumerate(paths) if len(path) > 1)
     assert len(likely_paths(ranks, 1000)) == len(set(likely_paths(ranks, 1000))) == len(every)
+
+
+def tree_of(name, **settings):
+    head = randomised(HEADS[name]())
+    kind = MedusaProposer if name == "Medusa" else MtpProposer if name.startswith("MTP") else EagleProposer
+    return kind(head, **settings)
+
+
+def prompted(proposer, length=6):
+    context = context_of(IDS[:length].tolist())
+    rows = hidden_of(IDS[: length - 1], proposer.needs.hidden_layers)
+    context.hidden = dict(rows)
+    proposer.prefill(context)
+    return context
+
+
+@pytest.mark.parametrize("name", ["EAGLE-1", "EAGLE-3", "EAGLE-3, reduced vocabulary", "MTP, one module", "Medusa"])
+def test_a_trees_children_are_the_most_probable_tokens_of_the_row_that_a_chain_has_there(name):
+    tree = tree_of(name, nodes=9) if name == "Medusa" else tree_of(name, nodes=9, width=3)
+    proposal = tree.propose(prompted(tree), 3, Told([]))
+    parents, tokens = proposal.parents.tolist(), proposal.tokens.tolist()
+    assert len(tokens) == 9 and max(depths_of(parents)) == 3
+    paths = [[]]
+    for node, parent in enumerate(parents):
+        paths.append([*paths[parent + 1], tokens[node]])
+    for place, path in enumerate(paths):
+        children = [tokens[node] for node, parent in enumerate(parents) if parent == place - 1]
+        if children:
+            chain, told = tree_of(name), Told([*path, 0])
+            chain.propose(prompted(chain), len(path) + 1, told)
+            ranked = told.rows[-1][0].argsort(descending=True).tolist()
+            assert sorted(children) == sorted(ranked[: len(children)])
+
+
+@pytest.mark.parametrize("name", ["EAGLE-3", "MTP, one module", "Medusa"])
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_decoding_with_a_tree_is_greedy_where_it_should_be_and_keeps_the_traces_contracts(name, temperature):
+    options = dict(target=TARGET, gamma=3, max_new_tokens=30, sampling=SamplingSettings(temperature=temperature))
+    result = decode("abcab", proposer=tree_of(name, nodes=7), **options)
+    if temperature == 0:
+        assert result.token_ids == decode("abcab", **options).token_ids
+    assert [c.name for c, finding in contracts.run(result.trace) if finding.status == "fail"] == []
+    assert result.trace.rounds["proposed"].max() > 3
+
+
+@pytest.mark.parametrize("name", ["EAGLE-3", "Medusa"])
+def test_the_law_of_a_heads_tree_is_the_targets_own(name):
+    target = toy_model(3, layers=2, width=8, sharpness=2.0)
+    block = LlamaConfig(
+        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+        vocab_size=3, max_position_embeddings=64,
+    )  # fmt: skip
+    if name == "Medusa":
+        proposer = MedusaProposer(randomised(MedusaHeads(MedusaShape(2, 1, 8, 3))), nodes=4)
+    else:
+        shape = FeatureShape(block, (1, -1), 8, vocabulary=3, fused=True, wide=True)
+        proposer = EagleProposer(randomised(FeatureHead(shape, target)), nodes=4, width=2)
+    settings = DecodeSettings(2, 3)
+    setup = Setup(target, (0, 1, 0), settings, proposer, make_verifier(None, settings.sampling, proposer))
+    law, expected = decode_law(setup), product_law(target, setup.prompt, settings)
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
+    assert total_variation(law, expected) < 1e-12
+
+
+@pytest.mark.parametrize("name, settings, said", [
+    ("EAGLE-3", {"nodes": 2, "width": 3}, "1 <= width <= nodes"),
+    ("MTP, three modules", {"nodes": 8}, "3 chained modules"),
+    ("Medusa", {"nodes": -1}, "at least 0"),
+])  # fmt: skip
+def test_settings_of_a_tree_out_of_range_are_refused(name, settings, said):
+    with pytest.raises(InputError, match=said):
+        tree_of(name, **settings)

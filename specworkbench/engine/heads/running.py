@@ -6,11 +6,16 @@ the target has given features of positions 0 .. L - 2.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from specworkbench.engine.contracts import Context
 from specworkbench.engine.heads.blocks import BlockCache
 from specworkbench.engine.heads.feature import FeatureHead
+
+if TYPE_CHECKING:
+    from specworkbench.engine.proposers.trees import Frontier
 
 
 class Recurrent:
@@ -23,7 +28,7 @@ class Recurrent:
     def __init__(self, head: FeatureHead):
         self.head, self.cache = head, BlockCache()
         self.forwards = self.positions = 0
-        self._feature = self._headed = torch.empty(0)
+        self._features = self._headed = torch.empty(0)  # of the last step: what it gave
         self._true = 0
 
     @property
@@ -37,26 +42,34 @@ class Recurrent:
         """
         rows, inputs = new_features(context, self.head, self._true)
         if inputs.shape[0]:
-            self._step(inputs, rows)
+            features, headed = self._step(inputs, rows, torch.arange(self._true, self._true + inputs.shape[0]))
+            self._features, self._headed = features[-1:], headed[-1:]
             self._true = self.cache.length
         return self._headed if self._true else None
 
     def advance(self, guess: torch.Tensor) -> torch.Tensor:
         """One step further: guess (1,) follows; (1, width) for the next guess."""
-        self._step(guess, self._feature)
-        return self._headed
+        self._features, headed = self._step(guess, self._features, torch.tensor([self.cache.length]))
+        return headed
+
+    def branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
+        """One level further: a frontier's guesses follow, `depth` deep in the tree; (m, width) for their children."""
+        m = frontier.tokens.shape[0]
+        mask = torch.cat([frontier.visible.new_ones(m, self._true), frontier.visible], dim=-1)
+        at = torch.full((m,), self._true + depth - 1)
+        self._features, headed = self._step(frontier.tokens, self._features[frontier.parents], at, mask)
+        return headed
 
     def keep(self, accepted: int) -> None:
         """Take the guesses' entries back."""
         self.cache.keep(self._true)
 
-    def _step(self, ids: torch.Tensor, feature: torch.Tensor) -> None:
-        n, start = ids.shape[0], self.cache.length
-        angles = self.head.rotary(torch.arange(start, start + n), feature)
-        stage, attend = self.head.stages[0], self.cache.attend()
-        feature, headed = stage(self.head.embedded(ids), feature, angles, attend)
-        self._feature, self._headed = feature[-1:], headed[-1:]
-        self.forwards, self.positions = self.forwards + 1, self.positions + n
+    def _step(
+        self, ids: torch.Tensor, features: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        angles = self.head.rotary(positions, features)
+        self.forwards, self.positions = self.forwards + 1, self.positions + ids.shape[0]
+        return self.head.stages[0](self.head.embedded(ids), features, angles, self.cache.attend(mask))
 
 
 class Chained:

@@ -10,9 +10,8 @@ from specworkbench.engine.contracts import Context, Decision, Proposal
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.none import nothing
-from specworkbench.engine.proposers.trees import GrowingTree, branches, most_grown
+from specworkbench.engine.proposers.trees import GrowingTree, branches, confidence, most_grown
 from specworkbench.engine.rng import Chooser
-from specworkbench.engine.sampling import Sampler
 from specworkbench.errors import InputError
 
 
@@ -72,12 +71,12 @@ class TreeDraftProposer(DraftModelProposer):
         self, context: Context, depth: int, choose: Chooser, logits: torch.Tensor, seen: torch.Tensor | None
     ) -> Proposal:
         """logits: (1, vocab) after the context; seen: (1, vocab) bools of the tokens in it, or None."""
-        tree, confidence = GrowingTree(self.width), _confidence(context.sampler)
-        tree.grow(confidence(logits, seen).log())
+        tree, sure = GrowingTree(self.width), confidence(context.sampler)
+        tree.grow(sure(logits, seen).log())
         for _ in range(depth - 1):
             frontier = tree.frontier()
             logits, seen = self._expand(frontier.tokens, frontier.parents, frontier.visible, seen)
-            tree.grow(confidence(logits, seen).log())
+            tree.grow(sure(logits, seen).log())
         chosen = tree.best(self.nodes)
         self._slots = chosen.slots
         return Proposal(
@@ -122,14 +121,6 @@ class TreeDraftProposer(DraftModelProposer):
         slots = self._slots.tolist()
         kept = [slots[node] for node in decision.nodes[: decision.emitted - 1]]
         self._cache.keep(self._drafted, [slot for slot in kept if 0 <= slot < self._drafted])
-
-
-def _confidence(sampler: Sampler) -> Sampler:
-    """The draft's own sampling without cuts, and at temperature 1 where it has none."""
-    settings = sampler.settings
-    temperature = settings.temperature or 1.0
-    plain = replace(settings, temperature=temperature, top_k=0, top_p=1.0, min_p=0.0)
-    return Sampler(plain, "mps" if sampler.dtype == torch.float32 else "cpu")
 
 
 def _without_replacement(row: torch.Tensor, width: int, choose: Chooser) -> tuple[torch.Tensor, torch.Tensor]:

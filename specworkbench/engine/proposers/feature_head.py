@@ -12,22 +12,36 @@ from specworkbench.engine.heads.files import describe_head, load_head
 from specworkbench.engine.heads.running import Chained, Recurrent
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
+from specworkbench.engine.proposers.trees import GrowingTree, confidence, most_grown
 from specworkbench.engine.rng import Chooser
+from specworkbench.errors import InputError
 
 
 class FeatureHeadProposer(Proposer):
-    """Draws guesses from a feature head, one after the other.
+    """Guesses from a feature head: a chain that is drawn, or a tree of its most probable tokens.
 
     First the positions that the target has forwarded since the last proposal enter with its true features; the last of
     them gives the first guess. Then a single module goes on from its own outputs, or each of several modules gives one
     guess, so that no more are proposed than there are modules.
+
+    nodes: 0 for a chain; more for a tree of so many guesses at most, grown where the head is confident (EAGLE-2): each
+    level continues the `width` most probable paths with their `width` most probable tokens. A tree's guesses are
+    certain (one-hot rows). Raises `InputError` for settings out of range, and for a tree of several modules.
     """
 
     needs_target = True
+    drafts_trees = True
     kind: ClassVar[str]
 
-    def __init__(self, head: FeatureHead):
-        self.head = head
+    def __init__(self, head: FeatureHead, nodes: int = 0, width: int = 4):
+        if nodes and not 1 <= width <= nodes:
+            raise InputError(f"nodes is {nodes} and width is {width}; give 1 <= width <= nodes, or nodes=0 for a chain")
+        if nodes and len(head.stages) > 1:
+            raise InputError(
+                f"this head has {len(head.stages)} chained modules, which guess a chain only; leave nodes at 0"
+            )
+        self.head, self.nodes, self.width = head, nodes, width
+        self.deterministic = self.drafts_trees = nodes > 0
         self.needs = Needs(hidden_layers=head.shape.layers)
         self.reset()
 
@@ -39,6 +53,9 @@ class FeatureHeadProposer(Proposer):
     def build(cls, target: LanguageModel, draft: FeatureHead, **settings: Any) -> FeatureHeadProposer:
         return cls(draft, **settings)
 
+    def most_nodes(self, gamma: int) -> int:
+        return min(self.nodes, most_grown(self.width, gamma)) if self.nodes else gamma
+
     def reset(self) -> None:
         self._running = (Chained if len(self.head.stages) > 1 else Recurrent)(self.head)
 
@@ -48,25 +65,49 @@ class FeatureHeadProposer(Proposer):
             self._running.catch_up()
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
-        running, modules = self._running, len(self.head.stages)
+        running = self._running
         forwards, positions = running.forwards, running.positions
         headed = running.enter(context)
         if headed is None:
             return nothing(context)
-        n = gamma if modules == 1 else min(gamma, modules)
+        if self.nodes:
+            tokens, rows, parents = self._grow(context, gamma, headed)
+        else:
+            tokens, rows, parents = self._draw(context, gamma, choose, headed)
+        return Proposal(
+            tokens, rows, parents, forwards=running.forwards - forwards, positions=running.positions - positions
+        )
+
+    def _draw(
+        self, context: Context, gamma: int, choose: Chooser, headed: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """A chain: tokens (n,) and the rows (n, vocab) they were drawn from. headed: (1, width)."""
+        modules = len(self.head.stages)
         seen, tokens, rows = context.seen, [], []
-        for step in range(n):
-            headed = running.advance(tokens[-1]) if step else headed
+        for step in range(gamma if modules == 1 else min(gamma, modules)):
+            headed = self._running.advance(tokens[-1]) if step else headed
             probs = context.sampler(self.head.logits(headed), seen)
             guess = choose.draw(probs)
             if seen is not None:
                 seen = seen.index_fill(0, guess, True)
             rows.append(probs)
             tokens.append(guess)
-        return Proposal(
-            torch.cat(tokens), torch.cat(rows),
-            forwards=running.forwards - forwards, positions=running.positions - positions,
-        )  # fmt: skip
+        return torch.cat(tokens), torch.cat(rows), None
+
+    def _grow(
+        self, context: Context, gamma: int, headed: torch.Tensor
+    ) -> tuple[torch.Tensor, None, torch.Tensor]:
+        """A tree of depth gamma: tokens (n,) and parents (n,)."""
+        tree, sure = GrowingTree(self.width), confidence(context.sampler)
+        seen = None if context.seen is None else context.seen.unsqueeze(0)
+        tree.grow(sure(self.head.logits(headed), seen).log())
+        for depth in range(1, gamma):
+            frontier = tree.frontier()
+            if seen is not None:
+                seen = seen[frontier.parents].scatter(-1, frontier.tokens.unsqueeze(-1), True)
+            tree.grow(sure(self.head.logits(self._running.branch(frontier, depth)), seen).log())
+        chosen = tree.best(self.nodes)
+        return chosen.tokens, None, chosen.parents
 
     def observe(self, decision: Decision) -> None:
         if decision.proposed:

@@ -7,10 +7,11 @@ are numbered as `Proposal.parents` wants them. Nothing branches on a device valu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from specworkbench.engine.sampling import Sampler
 from specworkbench.errors import InputError
 
 
@@ -146,3 +147,10 @@ def from_paths(paths: Sequence[Sequence[int]]) -> Topology:
 def branches(width: int, depth: int) -> Topology:
     """`width` children of the context, each continued as a chain down to `depth`."""
     return from_paths([(rank, *(0,) * tail) for rank in range(width) for tail in range(depth)])
+
+
+def confidence(sampler: Sampler) -> Sampler:
+    """How sure a row is of its tokens: the draft's own sampling without cuts, at temperature 1 where it is greedy."""
+    settings = sampler.settings
+    plain = replace(settings, temperature=settings.temperature or 1.0, top_k=0, top_p=1.0, min_p=0.0)
+    return Sampler(plain, "mps" if sampler.dtype == torch.float32 else "cpu")
