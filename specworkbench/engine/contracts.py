@@ -120,7 +120,8 @@ class Proposer:
 
     Settings are the parameters of `__init__` that have a default, kept as attributes of the same name. What a proposer
     is, in words, for whoever chooses one: summary; paper; weights, what `draft` names (empty: it takes none);
-    default_weights, what it uses with the embedded target when none are named; drafts_trees, whether it can.
+    default_weights, what it uses with the embedded target when none are named; drafts_trees, whether it can;
+    instrument, that it is for checking formulas, not for speed: a report leaves it out unless it is named.
     """
 
     name: ClassVar[str]
@@ -131,6 +132,7 @@ class Proposer:
     needs_target: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False
     drafts_trees: ClassVar[bool] = False
+    instrument: ClassVar[bool] = False
     needs: Needs = Needs()
 
     @classmethod
