@@ -176,7 +176,8 @@ class Proposer:
     Settings are the parameters of `__init__` that have a default, kept as attributes of the same name. What a proposer
     is, in words, for whoever chooses one: summary; paper; weights, what `draft` names (empty: it takes none);
     default_weights, what it uses with the embedded target when none are named; drafts_trees, whether its
-    proposals may be trees (one that drafts either, by its settings, sets it on the instance).
+    proposals may be trees (one that drafts either, by its settings, sets it on the instance); instrument, that it is
+    for checking formulas, not for speed: a report leaves it out unless it is named.
     """
 
     name: ClassVar[str]
@@ -187,6 +188,7 @@ class Proposer:
     needs_target: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False
     drafts_trees: bool = False
+    instrument: ClassVar[bool] = False
     needs: Needs = Needs()
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
 from specworkbench.engine.fused import FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.errors import InputError
-from specworkbench.paths import embedded_dir
+from specworkbench.paths import EMBEDDED, embedded_dir, embedded_folder, head_kind, is_embedded, read_config
 
-EMBEDDED = "embedded"
 MASKED_ATTENTION = ("sdpa", "eager")
 """Kinds of attention of transformers that take a mask of any shape."""
 
@@ -177,6 +177,7 @@ def load_model(
     """
     chosen = _device(device)
     source, options = _locate(name, revision)
+    _refuse_head(name, source, options)
     options["trust_remote_code"] = trust_remote_code
     options_model = options | {"dtype": _dtype(dtype, chosen)}
     if device_map is not None:
@@ -221,19 +222,17 @@ def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
 
 
 def embedded_names() -> list[str]:
-    """Names of the models shipped with the workbench, the target first."""
-    folder = embedded_dir()
-    drafts = sorted(
-        path.name for path in folder.glob("*/config.json") for path in [path.parent] if path.name != "target"
-    )
+    """Names of the models shipped with the workbench, the target first. Heads are none."""
+    folders = [path.parent for path in sorted(embedded_dir().glob("*/config.json"))]
+    drafts = [folder.name for folder in folders if folder.name != "target" and not head_kind(read_config(folder))]
     return [EMBEDDED, *(f"{EMBEDDED}/{draft}" for draft in drafts)]
 
 
 def _locate(name: str, revision: str | None) -> tuple[str, dict[str, Any]]:
     """Where `from_pretrained` finds the model, and with which options."""
-    if name == EMBEDDED or name.startswith(f"{EMBEDDED}/"):
-        folder = embedded_dir() / (name.partition("/")[2] or "target")
-        if not (folder / "config.json").exists():
+    if is_embedded(name):
+        folder = embedded_folder(name)
+        if folder is None:
             raise InputError(f"there is no embedded model {name!r}; there are {', '.join(embedded_names())}")
         return str(folder), {"local_files_only": True}
     path = Path(name).expanduser()
@@ -251,6 +250,16 @@ def _locate(name: str, revision: str | None) -> tuple[str, dict[str, Any]]:
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise InputError(f"there is no model folder {name!r}")
     return name, {"revision": revision}
+
+
+def _refuse_head(name: str, source: str, options: dict[str, Any]) -> None:
+    """Raises `InputError` for weights that are a head: transformers would read some of them as a model."""
+    config: dict[str, Any] = {}
+    if "gguf_file" not in options:
+        with contextlib.suppress(OSError, ValueError):  # whoever loads it says what is wrong
+            config, _ = PreTrainedConfig.get_config_dict(source, **options)
+    if kind := head_kind(config):
+        raise InputError(f"{name!r} is no model but a head, to be used as --proposer {kind} --draft {name}")
 
 
 def _device(device: str | torch.device | None) -> torch.device:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from specworkbench import analysis, theory
-from specworkbench.experiments.plan import PLAIN, Configuration
+from specworkbench.experiments.plan import Configuration
 from specworkbench.trace import Trace
 
 ALL = "all"
@@ -45,9 +45,9 @@ def join(traces: Sequence[Trace]) -> Trace:
 
 def pairs(traces: Traces) -> Iterator[tuple[Configuration, Trace, Trace]]:
     """(configuration, plain trace, its own trace) of every speculative one, over the prompts that both finished."""
-    plain = {found.temperature: decoded for found, decoded in traces.items() if found.proposer == PLAIN}
+    plain = {found.temperature: decoded for found, decoded in traces.items() if found.plain}
     for configuration, decoded in traces.items():
-        if configuration.proposer == PLAIN:
+        if configuration.plain:
             continue
         both = _shared(plain[configuration.temperature], decoded)
         if both[0]:

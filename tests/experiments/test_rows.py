@@ -3,7 +3,7 @@
 import pytest
 
 from specworkbench import analysis
-from specworkbench.experiments.plan import Configuration
+from specworkbench.experiments.plan import Configuration, ProposerSpec
 from specworkbench.experiments.rows import (
     ALL,
     COLUMNS,
@@ -17,8 +17,8 @@ from specworkbench.experiments.rows import (
 from specworkbench.trace import contracts
 from tests.trace.toy import toy_trace
 
-PLAIN = Configuration("none", None, None, 1.0)
-DRAFT = Configuration("draft_model", "d", 3, 1.0)
+PLAIN = Configuration(ProposerSpec("none"), None, 1.0)
+DRAFT = Configuration(ProposerSpec("draft_model", "d"), 3, 1.0)
 
 
 def cells(proposer, ids=range(6)):

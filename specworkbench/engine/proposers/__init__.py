@@ -45,12 +45,11 @@ def make_proposer(
     _check_settings(kind, settings)
     if kind.needs_target and target is None:
         raise InputError(f"the proposer {name} works on the target's own layers or rows; give it the target")
-    if kind.weights and not (draft := draft or default_weights(kind, target.name if target else "")):
-        raise InputError(f"the proposer {name} needs a draft, {kind.weights}; name one{_such_as(kind)}")
+    draft = chosen_weights(kind, draft, target.name if target else "")
     if isinstance(draft, str):
         if target is None:
             raise InputError(f"the weights {draft!r} are loaded to fit a target; give it, or give loaded weights")
-        draft = kind.load(draft, target, revision) if kind.weights else None
+        draft = kind.load(draft, target, revision)
     return kind.build(target, draft, **settings)
 
 
@@ -64,6 +63,19 @@ def proposer_named(name: str) -> type[Proposer]:
 def default_weights(kind: type[Proposer], target: str) -> str | None:
     """What a proposer uses for the target of that name when no weights are named."""
     return kind.default_weights if target == EMBEDDED else None
+
+
+def chosen_weights(kind: type[Proposer], draft: Any, target: str) -> Any:
+    """The weights given (loaded, or their name), else the default ones; None for a proposer that takes none.
+
+    Raises `InputError` where it needs some and has none.
+    """
+    if not kind.weights:
+        return None
+    if draft := draft or default_weights(kind, target):
+        return draft
+    such_as = f", for example {kind.default_weights}" if kind.default_weights else ""
+    raise InputError(f"the proposer {kind.name} needs a draft, {kind.weights}; name one{such_as}")
 
 
 def parse_settings(kind: type[Proposer], texts: Sequence[str]) -> dict[str, Any]:
@@ -103,10 +115,6 @@ def _check_settings(kind: type[Proposer], settings: Mapping[str, Any]) -> None:
             raise InputError(f"the proposer {kind.name} has no setting {name!r}; it has {known or 'none'}")
 
 
-def _such_as(kind: type[Proposer]) -> str:
-    return f", for example {kind.default_weights}" if kind.default_weights else ""
-
-
 __all__ = [
     "DraftModelProposer",
     "EagleProposer",
@@ -117,6 +125,7 @@ __all__ = [
     "PROPOSERS",
     "SuffixProposer",
     "TreeDraftProposer",
+    "chosen_weights",
     "default_weights",
     "make_proposer",
     "parse_settings",
