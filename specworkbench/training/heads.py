@@ -53,7 +53,7 @@ def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
         stage = head.stages[min(step, len(head.stages) - 1)]
         chained = len(head.stages) > 1
         attend = causal if chained else continued(entries, length)
-        angles = head.rotary(torch.arange(length) + (0 if chained else step), feature)
+        angles = head.rotary.span(0 if chained else step, length, feature)
         embedded = head.embedded(batch.ids[:, 1 + step :])
         feature, headed = stage(embedded, feature[:, :length], angles, attend)
         logits.append(head.own_logits(headed))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from specworkbench.engine.contracts import Context
-from specworkbench.engine.heads.blocks import BlockCache
+from specworkbench.engine.heads.blocks import Angles, BlockCache
 from specworkbench.engine.heads.feature import FeatureHead
 
 if TYPE_CHECKING:
@@ -42,22 +42,23 @@ class Recurrent:
         """
         rows, inputs = new_features(context, self.head, self._true)
         if inputs.shape[0]:
-            features, headed = self._step(inputs, rows, torch.arange(self._true, self._true + inputs.shape[0]))
+            features, headed = self._step(inputs, rows, self.head.rotary.span(self._true, inputs.shape[0], rows))
             self._features, self._headed = features[-1:], headed[-1:]
             self._true = self.cache.length
         return self._headed if self._true else None
 
     def advance(self, guess: torch.Tensor) -> torch.Tensor:
         """One step further: guess (1,) follows; (1, width) for the next guess."""
-        self._features, headed = self._step(guess, self._features, torch.tensor([self.cache.length]))
+        angles = self.head.rotary.span(self.cache.length, 1, self._features)
+        self._features, headed = self._step(guess, self._features, angles)
         return headed
 
     def branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
         """One level further: a frontier's guesses follow, `depth` deep in the tree; (m, width) for their children."""
         m = frontier.tokens.shape[0]
         mask = torch.cat([frontier.visible.new_ones(m, self._true), frontier.visible], dim=-1)
-        at = torch.full((m,), self._true + depth - 1)
-        self._features, headed = self._step(frontier.tokens, self._features[frontier.parents], at, mask)
+        angles = self.head.rotary.span(self._true + depth - 1, 1, self._features)
+        self._features, headed = self._step(frontier.tokens, self._features[frontier.parents], angles, mask)
         return headed
 
     def keep(self, accepted: int) -> None:
@@ -65,9 +66,9 @@ class Recurrent:
         self.cache.keep(self._true)
 
     def _step(
-        self, ids: torch.Tensor, features: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None = None
+        self, ids: torch.Tensor, features: torch.Tensor, angles: Angles, mask: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        angles = self.head.rotary(positions, features)
+        """angles: of the positions, or of one position that all have."""
         self.forwards, self.positions = self.forwards + 1, self.positions + ids.shape[0]
         return self.head.stages[0](self.head.embedded(ids), features, angles, self.cache.attend(mask))
 
@@ -131,7 +132,7 @@ class Chained:
         if n <= 0:
             return self._headed
         start = cache.length
-        angles = self.head.rotary(torch.arange(start, start + n), feature)
+        angles = self.head.rotary.span(start, n, feature)
         embedded = self.head.embedded(self._ids[start + 1 + module : start + n + 1 + module])
         output, headed = self.head.stages[module](embedded, feature, angles, cache.attend())
         waiting = self._outputs[module]
