@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+import math
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,19 @@ import torch
 from tqdm import tqdm
 from transformers import LlamaForCausalLM
 
+from specworkbench import analysis
 from specworkbench.engine import Decoder, DecodeSettings, LanguageModel, SamplingSettings, load_model, make_proposer
 from specworkbench.engine.heads.files import save_head
+from specworkbench.engine.run import library_versions
 from specworkbench.errors import InputError
+from specworkbench.files import whole_file
 from specworkbench.trace import Trace
 from specworkbench.training.family import export, make_model
 from specworkbench.training.features import Batch, FeatureStore, StoreSettings
 from specworkbench.training.heads import head_losses, overlaps, rank_acceptance, row_loss
 from specworkbench.training.make_heads import draft_config, make_eagle, make_medusa, make_mtp, reduced_vocabulary
 from specworkbench.training.text import Text, read_text
-from specworkbench.training.trainer import Settings, Trainer
+from specworkbench.training.trainer import Progress, Settings, Trainer
 
 KINDS = ("draft", "eagle", "medusa", "mtp")
 PROMPT_TOKENS, NEW_TOKENS = 96, 64
@@ -89,7 +94,30 @@ def train(recipe: Recipe) -> dict[float, Trace]:
         export(model, target.tokenizer, recipe.out)
     else:
         save_head(model, recipe.out, target, recipe.kind)
-    return heldout_traces(recipe, target, text)
+    traces = heldout_traces(recipe, target, text)
+    with whole_file(recipe.out / "training.json", "the record of the training") as file:
+        file.write((json.dumps(record(recipe, trainer.progress, traces), indent=1) + "\n").encode())
+    return traces
+
+
+def record(recipe: Recipe, progress: Progress, traces: dict[float, Trace]) -> dict[str, Any]:
+    """How it was trained and what it is worth on held-out text: null where nothing was examined."""
+    settings = {name: value for name, value in asdict(recipe).items() if name not in ("out", "work", "device")}
+    heldout = {
+        f"temperature {temperature:g}": {
+            "alpha_counts": analysis.alpha_counts(trace).value,
+            "block_efficiency": analysis.block_efficiency(trace).value,
+            "acceptance_by_position": [
+                None if math.isnan(value) else round(value, 4)
+                for value in analysis.acceptance_by_position(trace)["acceptance"]
+            ],
+        }
+        for temperature, trace in traces.items()
+    }
+    return {
+        "recipe": settings, "steps": progress.step, "tokens": progress.tokens,
+        "minutes": round(progress.seconds / 60, 1), "versions": library_versions(), "heldout": heldout,
+    }  # fmt: skip
 
 
 def stores(

@@ -31,7 +31,8 @@ def test_acceptance_by_position_is_printed_for_both_temperatures(command, tmp_pa
     assert lines[0][:3] == ["temperature", "alpha", "E[N]"] and [line[0] for line in lines[1:]] == ["0", "1"]
     assert all(len(line) == 5 for line in lines[1:])
     assert f"written to {tmp_path / 'head'}" in captured.err
-    assert sorted(path.name for path in (tmp_path / "head").iterdir()) == ["config.json", "model.safetensors"]
+    written = sorted(path.name for path in (tmp_path / "head").iterdir())
+    assert written == ["config.json", "model.safetensors", "training.json"]
 
 
 def test_an_interrupt_keeps_what_was_done_and_the_same_command_goes_on(command, tmp_path, capsys, monkeypatch):

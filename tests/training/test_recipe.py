@@ -72,6 +72,9 @@ def test_every_kind_is_trained_written_and_decoded_with(kind, texts, work, tmp_p
     name = "draft_model" if kind == "draft" else kind
     described = make_proposer(name, target=EMBEDDED, draft=str(tmp_path / "out")).describe()
     assert described["draft"]["name"] == str(tmp_path / "out")
+    told = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert told["recipe"]["kind"] == kind and told["steps"] > 0
+    assert set(told["heldout"]) == {"temperature 0", "temperature 1"}
     assert (work / kind / "checkpoint.pt").exists() and not list(tmp_path.rglob("*.tmp"))
 
 
