@@ -72,7 +72,7 @@ class TreeDraftProposer(DraftModelProposer):
         self, context: Context, depth: int, choose: Chooser, logits: torch.Tensor, seen: torch.Tensor | None
     ) -> Proposal:
         """logits: (1, vocab) after the context; seen: (1, vocab) bools of the tokens in it, or None."""
-        tree, confidence = GrowingTree(self.width), _confidence(context.sampler)
+        tree, confidence = GrowingTree(self.width), _confidence(context)
         tree.grow(confidence(logits, seen).log())
         for _ in range(depth - 1):
             frontier = tree.frontier()
@@ -93,9 +93,10 @@ class TreeDraftProposer(DraftModelProposer):
         levels = shape.depths[-1]
         tokens, rows = _without_replacement(context.sampler(logits, seen), width, choose)
         all_tokens, all_rows = [tokens], [rows]
-        parents, eye = torch.zeros(width, dtype=torch.int64, device=device), torch.eye(width, dtype=torch.bool)
+        parents = torch.zeros(width, dtype=torch.int64, device=device)
+        eye = torch.eye(width, dtype=torch.bool, device=device)
         for level in range(1, levels):
-            logits, seen = self._expand(tokens, parents, eye.to(device).repeat(1, level), seen)
+            logits, seen = self._expand(tokens, parents, eye.repeat(1, level), seen)
             rows = context.sampler(logits, seen)
             tokens = choose.draw(rows, at=torch.arange(level * width, (level + 1) * width, device=device))
             parents = torch.arange(width, device=device)
@@ -124,12 +125,11 @@ class TreeDraftProposer(DraftModelProposer):
         self._cache.keep(self._drafted, [slot for slot in kept if 0 <= slot < self._drafted])
 
 
-def _confidence(sampler: Sampler) -> Sampler:
+def _confidence(context: Context) -> Sampler:
     """The draft's own sampling without cuts, and at temperature 1 where it has none."""
-    settings = sampler.settings
+    settings = context.sampler.settings
     temperature = settings.temperature or 1.0
-    plain = replace(settings, temperature=temperature, top_k=0, top_p=1.0, min_p=0.0)
-    return Sampler(plain, "mps" if sampler.dtype == torch.float32 else "cpu")
+    return Sampler(replace(settings, temperature=temperature, top_k=0, top_p=1.0, min_p=0.0), context.device)
 
 
 def _without_replacement(row: torch.Tensor, width: int, choose: Chooser) -> tuple[torch.Tensor, torch.Tensor]:
