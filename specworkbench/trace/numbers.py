@@ -63,27 +63,28 @@ def accept_prob_is_recomputed(view: View) -> Finding:
 def _certain_siblings(view: View, later: np.ndarray) -> Finding | None:
     """Of guesses that were certain (q = 1) with all their earlier siblings: p over what these leave of the row.
 
-    later: (positions,) which have an earlier sibling. A token that an earlier sibling has had is never accepted. For
-    sampled siblings whole rows decide, which the positions do not hold.
+    later: (positions,) which have an earlier sibling. A token that an earlier sibling has had is never accepted. Where
+    the siblings leave nothing, one of them was accepted, and what the rule makes of the rest says nothing. For sampled
+    siblings whole rows decide, which the positions do not hold.
     """
     if not later.any():
         return None
     p, q, prob, token = (view.positions[name] for name in ("p", "q", "accept_prob", "token"))
     parent = view.positions["parent"]
-    expected = np.full(len(p), np.nan)
+    expected, near = np.full(len(p), np.nan), np.ones(len(p))
     had: dict[tuple[int, int], dict[int, float]] = {}
     for i in np.flatnonzero(view.proposed):
         row = had.setdefault((view.of[i], parent[i]), {})
         if q[i] != 1.0 or any(np.isnan(value) for value in row.values()):
             row[-1] = np.nan
             continue
-        if later[i]:
-            rest = 1.0 - sum(row.values())
-            expected[i] = 0.0 if token[i] in row or p[i] <= 0 else min(1.0, p[i] / max(rest, np.finfo(float).tiny))
+        rest = 1.0 - sum(row.values())
+        if later[i] and rest > 1e-6:
+            expected[i] = 0.0 if token[i] in row else min(1.0, p[i] / rest)
+            near[i] = 1e-6 / rest
         row.setdefault(token[i], p[i])
-    shaky = np.abs(expected - prob) > 1e-6  # where next to nothing is left, rounding decides
     return view.judge(
-        ~(later & shaky),
+        ~(np.abs(expected - prob) > near),
         lambda i: f"accept_prob is {prob[i]!r}, and what its refused siblings leave of the row gives {expected[i]!r}",
     )
 
@@ -156,15 +157,24 @@ def probabilities_agree(view: View) -> Finding:
             return fault
     heavier = np.isnan(at["in_overweight"]) | ((at["q"] > at["p"]) == (at["in_overweight"] == 1))
     positive = (view.outcome != "corrected") | (at["p"] > at["q"]) | ~(at["tv"] > near)
+    positive &= ~_refused_for_certain(view)
     if view.manifest["rule"]["name"] not in ("token", "tree"):
         positive[:] = True
     fault = (
         view.judge(heavier, lambda i: f"in_overweight does not say whether q = {at['q'][i]!r} > p = {at['p'][i]!r}")
-        or view.judge(positive, lambda i: f"p = {at['p'][i]!r} <= q = {at['q'][i]!r}: the residual has no mass there")
+        or view.judge(positive, lambda i: f"p = {at['p'][i]!r}, q = {at['q'][i]!r}: the residual has no mass there")
         or view.judge(~(at["entropy_p"] < -near) & ~(at["entropy_q"] < -near), lambda i: "an entropy is negative")
         or view.judge((at["rank_p"] >= 1) & ~(at["rank_q"] < 1), lambda i: "ranks begin at 1")
     )
     return fault or passed(f"{len(view.of)} positions, within {near:g}")
+
+
+def _refused_for_certain(view: View) -> np.ndarray:
+    """(positions,) corrected tokens that a guess refused there had, which was certain: nothing is left of their p."""
+    place = view.positions
+    same = (view.of.astype(np.int64) << 38) + ((place["parent"].astype(np.int64) + 1) << 22) + place["token"]
+    refused = view.having(("rejected",)) & (place["q"] == 1.0) & (place["tv"] > tolerance(view))
+    return view.having(("corrected",)) & np.isin(same, same[refused])
 
 
 def times_add_up(view: View) -> Finding:

@@ -71,7 +71,7 @@ class TreeDraftProposer(DraftModelProposer):
         self, context: Context, depth: int, choose: Chooser, logits: torch.Tensor, seen: torch.Tensor | None
     ) -> Proposal:
         """logits: (1, vocab) after the context; seen: (1, vocab) bools of the tokens in it, or None."""
-        tree, sure = GrowingTree(self.width), confidence(context.sampler)
+        tree, sure = GrowingTree(self.width), confidence(context)
         tree.grow(sure(logits, seen).log())
         for _ in range(depth - 1):
             frontier = tree.frontier()
@@ -92,9 +92,10 @@ class TreeDraftProposer(DraftModelProposer):
         levels = shape.depths[-1]
         tokens, rows = _without_replacement(context.sampler(logits, seen), width, choose)
         all_tokens, all_rows = [tokens], [rows]
-        parents, eye = torch.zeros(width, dtype=torch.int64, device=device), torch.eye(width, dtype=torch.bool)
+        parents = torch.zeros(width, dtype=torch.int64, device=device)
+        eye = torch.eye(width, dtype=torch.bool, device=device)
         for level in range(1, levels):
-            logits, seen = self._expand(tokens, parents, eye.to(device).repeat(1, level), seen)
+            logits, seen = self._expand(tokens, parents, eye.repeat(1, level), seen)
             rows = context.sampler(logits, seen)
             tokens = choose.draw(rows, at=torch.arange(level * width, (level + 1) * width, device=device))
             parents = torch.arange(width, device=device)

@@ -98,7 +98,7 @@ class FeatureHeadProposer(Proposer):
         self, context: Context, gamma: int, headed: torch.Tensor
     ) -> tuple[torch.Tensor, None, torch.Tensor]:
         """A tree of depth gamma: tokens (n,) and parents (n,)."""
-        tree, sure = GrowingTree(self.width), confidence(context.sampler)
+        tree, sure = GrowingTree(self.width), confidence(context)
         seen = None if context.seen is None else context.seen.unsqueeze(0)
         tree.grow(sure(self.head.logits(headed), seen).log())
         for depth in range(1, gamma):

@@ -72,7 +72,7 @@ class MedusaProposer(Proposer):
     def _tree(self, context: Context, logits: list[torch.Tensor]) -> Proposal:
         """The fixed tree of the heads' candidates. logits: (1, vocab) of each head."""
         shape = self._shape(len(logits))
-        sure, most = confidence(context.sampler), 1 + max(shape.ranks)
+        sure, most = confidence(context), 1 + max(shape.ranks)
         candidates = torch.cat([sure(row, context.seen).topk(most, dim=-1).indices for row in logits])
         at = torch.tensor([shape.depths, shape.ranks], device=context.device)
         parents = torch.tensor(shape.parents, device=context.device)

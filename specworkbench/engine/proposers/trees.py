@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from specworkbench.engine.contracts import Context
 from specworkbench.engine.sampling import Sampler
 from specworkbench.errors import InputError
 
@@ -149,8 +150,8 @@ def branches(width: int, depth: int) -> Topology:
     return from_paths([(rank, *(0,) * tail) for rank in range(width) for tail in range(depth)])
 
 
-def confidence(sampler: Sampler) -> Sampler:
+def confidence(context: Context) -> Sampler:
     """How sure a row is of its tokens: the draft's own sampling without cuts, at temperature 1 where it is greedy."""
-    settings = sampler.settings
-    plain = replace(settings, temperature=settings.temperature or 1.0, top_k=0, top_p=1.0, min_p=0.0)
-    return Sampler(plain, "mps" if sampler.dtype == torch.float32 else "cpu")
+    settings = context.sampler.settings
+    temperature = settings.temperature or 1.0
+    return Sampler(replace(settings, temperature=temperature, top_k=0, top_p=1.0, min_p=0.0), context.device)
