@@ -62,14 +62,14 @@ def head_kind(config: dict[str, Any]) -> str | None:
     """Which proposer the weights with this config.json are a head for; None where they are a model of their own.
 
     The marks: this project's own `specworkbench_head`; `medusa_num_heads` (FasterDecoding/Medusa); an architecture
-    called ...Eagle... or ...Eagle3 (SafeAILab/EAGLE, SpecForge).
+    with the name in its own, such as LlamaForCausalLMEagle3 (SafeAILab/EAGLE), Eagle3Speculator or MedusaModel.
     """
     if head := config.get("specworkbench_head"):
         return str(head)
     if "medusa_num_heads" in config:
         return "medusa"
-    architectures = config.get("architectures") or ()
-    return "eagle" if any("eagle" in str(architecture).lower() for architecture in architectures) else None
+    architectures = str(config.get("architectures")).lower()
+    return next((kind for kind in ("eagle", "medusa") if kind in architectures), None)
 
 
 def prompts_dir() -> Path:

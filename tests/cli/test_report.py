@@ -89,9 +89,8 @@ def test_quick_takes_two_prompts_a_bucket_and_few_tokens(command, options, tmp_p
     ],
 )
 def test_proposers_and_prompts_suit_the_target(command, monkeypatch, arguments, labels, source):
-    known = ("none", "draft_model", "ngram", "suffix")
-    for name in set(PROPOSERS) - set(known):
-        monkeypatch.delitem(PROPOSERS, name)
+    known = {name: PROPOSERS[name] for name in ("none", "draft_model", "ngram", "suffix")}
+    monkeypatch.setattr("specworkbench.engine.proposers.PROPOSERS", known)
     found = []
 
     def capture(plan, folder, prompts, quick):

@@ -53,6 +53,7 @@ def test_a_head_is_no_draft(embedded_head):
         ({"specworkbench_head": "mtp"}, "mtp"),
         ({"medusa_num_heads": 2}, "medusa"),
         ({"architectures": ["LlamaForCausalLMEagle3"]}, "eagle"),
+        ({"architectures": ["MedusaModel"]}, "medusa"),
     ],
 )
 def test_a_head_is_not_loaded_as_a_model_even_where_transformers_would(tmp_path, marks, kind):

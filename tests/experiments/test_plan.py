@@ -75,10 +75,8 @@ def registry(monkeypatch):
     """`registry(...)`: just these proposers are registered beside `none`."""
 
     def only(*kinds):
-        for name in set(PROPOSERS) - {"none"}:
-            monkeypatch.delitem(PROPOSERS, name)
-        for kind in kinds:
-            monkeypatch.setitem(PROPOSERS, kind.name, kind)
+        chosen = {kind.name: kind for kind in (PROPOSERS["none"], *kinds)}
+        monkeypatch.setattr("specworkbench.engine.proposers.PROPOSERS", chosen)
 
     return only
 
