@@ -65,12 +65,23 @@ def test_the_law_is_the_targets_own(setting, kind):
         ("without replacement", 4, 2, 1),
         ("without replacement", 3, 4, 1),
         ("independent", 4, 2, 1),
-        pytest.param("independent, at times none", 2, 4, 3, marks=pytest.mark.slow),
-        pytest.param("without replacement", 2, 4, 3, marks=pytest.mark.slow),
+        ("independent, at times none", 2, 4, 3),
+        ("without replacement", 2, 4, 3),
     ],
 )
 def test_at_every_size(kind, vocab, length, gamma):
     setup = tree_setup(8, kind=kind, vocab=vocab, length=length, gamma=gamma)
+    assert_exact(setup, decode_law_memoised(setup))
+
+
+@pytest.mark.parametrize(
+    "nodes, width, vocab, length, gamma", [(6, 2, 2, 4, 3), (3, 3, 4, 3, 1), (4, 4, 4, 2, 1), (3, 3, 2, 3, 1)]
+)
+def test_branches_deep_and_wide(nodes, width, vocab, length, gamma):
+    """Three levels; three and four siblings without replacement, also more than there are tokens."""
+    setup = tree_setup(9, vocab=vocab, length=length, gamma=gamma)
+    proposer = TreeDraftProposer(setup.proposer.draft, nodes, width, sampled=True)
+    setup = setup.but(proposer=proposer)
     assert_exact(setup, decode_law_memoised(setup))
 
 

@@ -62,11 +62,12 @@ class TreeVerifier:
         self, proposal: Proposal, target_probs: torch.Tensor, left: torch.Tensor | None, row: torch.Tensor
     ) -> torch.Tensor:
         """(1, vocab) weights of the token after the last kept node; row: () its row in target_probs."""
-        if left is not None:
-            return left.index_select(0, row.unsqueeze(0))
         p = target_probs.index_select(0, row.unsqueeze(0))
-        refused = (proposal.parents == row - 1).unsqueeze(0)
-        rest = p.scatter_reduce(-1, proposal.tokens.unsqueeze(0), (~refused).to(p.dtype), "prod")
+        if left is not None:
+            rest = left.index_select(0, row.unsqueeze(0))
+        else:
+            refused = (proposal.parents == row - 1).unsqueeze(0)
+            rest = p.scatter_reduce(-1, proposal.tokens.unsqueeze(0), (~refused).to(p.dtype), "prod")
         return torch.where(rest.sum(-1, keepdim=True) > 0, rest, p)
 
 
@@ -92,20 +93,19 @@ def certain_probs(proposal: Proposal, target_probs: torch.Tensor) -> torch.Tenso
 def recursive_rejection(proposal: Proposal, target_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(n,) acceptance probabilities and (n + 1, vocab) weights left of each row after all its children.
 
-    One pass over the nodes, a row of the vocabulary each. The rows stay as they come, beside them their sums, so that
-    an only child is judged and corrected in the very numbers of the token rule. A row of which nothing is left, since
-    its children's rows are equal to it up to rounding, stays what it was (the event has probability zero).
+    One pass over the nodes, a row of the vocabulary each. The rows stay as they come, their sums beside them, so that
+    an only child is judged and corrected in the very numbers of the token rule. Where the children's rows leave nothing
+    of a row, later children are not accepted (the event that they are tried has probability zero).
     """
-    left = target_probs.clone()
-    mass = torch.ones_like(left[:, :1])
+    left = torch.cat([target_probs, torch.ones_like(target_probs[:, :1])], dim=-1)  # the last column holds the sums
+    guesses = proposal.tokens.unsqueeze(-1)
+    chances = proposal.probs.gather(-1, guesses)
     shares = []
     for node in range(proposal.size):
         at = proposal.parents[node : node + 1] + 1
-        q, guess = proposal.probs[node : node + 1], proposal.tokens[node : node + 1].unsqueeze(-1)
-        row, whole = left.index_select(0, at), mass.index_select(0, at)
-        shares.append(row.gather(-1, guess) / (whole * q.gather(-1, guess)))
-        rest = (row - whole * q).clamp_(min=0.0)
-        total = rest.sum(-1, keepdim=True)
-        left.index_copy_(0, at, torch.where(total > 0, rest, row))
-        mass.index_copy_(0, at, torch.where(total > 0, total, whole))
-    return torch.cat(shares).squeeze(-1).clamp(max=1.0), left
+        row = left.index_select(0, at)
+        whole = row[:, -1:]
+        shares.append(row.gather(-1, guesses[node : node + 1]) / (whole * chances[node : node + 1]))
+        rest = (row[:, :-1] - whole * proposal.probs[node : node + 1]).clamp_(min=0.0)
+        left.index_copy_(0, at, torch.cat([rest, rest.sum(-1, keepdim=True)], dim=-1))
+    return torch.cat(shares).squeeze(-1).nan_to_num(0.0).clamp(max=1.0), left[:, :-1]
