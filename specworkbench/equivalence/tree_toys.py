@@ -65,8 +65,8 @@ class ShapedTree(Proposer):
 
 
 KINDS = {
-    "top-k": partial(TreeDraftProposer, nodes=5, width=2),
-    "without replacement": partial(TreeDraftProposer, nodes=4, width=2, sampled=True),
+    "top-k": partial(TreeDraftProposer, nodes=5, width=2, branching="top-k"),
+    "without replacement": partial(TreeDraftProposer, nodes=4, width=2, branching="sampled"),
     "independent": ShapedTree,
     "certain, ragged": partial(ShapedTree, shapes=(RAGGED, LATE), certain=True),
     "independent, at times none": partial(ShapedTree, shapes=(LATE, None, TWINS)),

@@ -22,7 +22,7 @@ def path_to(node: int, parents: list[int]) -> list[int]:
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("gamma", [1, 3])
 def test_the_drafts_cache_equals_a_fresh_forward_after_every_round(sampled, gamma):
-    proposer = TreeDraftProposer(DRAFT, nodes=7, width=2, sampled=sampled)
+    proposer = TreeDraftProposer(DRAFT, nodes=7, width=2, branching="sampled" if sampled else "top-k")
     options = DecodeSettings(gamma, 40, draft_sampling=SamplingSettings(temperature=2.0, repetition_penalty=1.3))
     lengths = set()
     for prompt in ("abc", "d"):
@@ -43,8 +43,9 @@ def test_the_drafts_rows_are_those_its_guesses_were_drawn_from(sampled):
     """Each node's declared row is the processed row of a fresh forward over its path, without its earlier siblings."""
     steps = []
     plain = SamplingSettings(temperature=0.7, repetition_penalty=1.5)
-    decode("abcab", target=TARGET, proposer=TreeDraftProposer(DRAFT, nodes=8, width=2, sampled=sampled), gamma=3,
-           max_new_tokens=12, draft_sampling=plain, on_round=steps.append)  # fmt: skip
+    proposer = TreeDraftProposer(DRAFT, nodes=8, width=2, branching="sampled" if sampled else "top-k")
+    options = dict(gamma=3, max_new_tokens=12, draft_sampling=plain, on_round=steps.append)
+    decode("abcab", target=TARGET, proposer=proposer, **options)
     context, device = [TARGET.encode("abcab")], "cpu"
     tokens = list(context[0])
     for step in steps:
@@ -79,8 +80,9 @@ def test_settings_that_leave_no_tree_are_refused(settings):
 def test_past_the_drafts_context_the_rounds_are_plain_and_say_so(sampled):
     short = toy_model(5, seed=1, context=12)
     result = decode(
-        "abcab", target=TARGET, proposer=TreeDraftProposer(short, 6, 2, sampled), gamma=3, max_new_tokens=20
-    )
+        "abcab", target=TARGET, gamma=3, max_new_tokens=20,
+        proposer=TreeDraftProposer(short, 6, 2, "sampled" if sampled else "top-k"),
+    )  # fmt: skip
     rounds = result.trace.rounds
     late = rounds[rounds["context_length"] > 12]
     assert len(result.token_ids) == 20 and len(late) > 0

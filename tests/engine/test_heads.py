@@ -11,6 +11,7 @@ from specworkbench.engine.contracts import Decision
 from specworkbench.engine.heads.feature import FeatureHead, FeatureShape
 from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape, likely_paths
 from specworkbench.engine.proposers import EagleProposer, MedusaProposer, MtpProposer
+from specworkbench.engine.rng import UniformChooser
 from specworkbench.engine.trees import depths_of
 from specworkbench.equivalence.law import decode_law, product_law, total_variation
 from specworkbench.equivalence.setup import Setup
@@ -147,22 +148,46 @@ def prompted(proposer, length=6):
     return context
 
 
+def families(proposal):
+    """(tokens from the context to a node, the node's children) of every node that has any, and of the context."""
+    parents, paths = proposal.parents.tolist(), [[]]
+    for node, parent in enumerate(parents):
+        paths.append([*paths[parent + 1], int(proposal.tokens[node])])
+    for place, path in enumerate(paths):
+        if children := [node for node, parent in enumerate(parents) if parent == place - 1]:
+            yield path, children
+
+
+def chain_row(name, path):
+    """(vocab,) what a fresh chain draws from after the prompt and these guesses."""
+    chain, told = tree_of(name), Told([*path, 0])
+    chain.propose(prompted(chain), len(path) + 1, told)
+    return told.rows[-1][0]
+
+
 @pytest.mark.parametrize("name", ["EAGLE-1", "EAGLE-3", "EAGLE-3, reduced vocabulary", "MTP, one module", "Medusa"])
 def test_a_trees_children_are_the_most_probable_tokens_of_the_row_that_a_chain_has_there(name):
-    tree = tree_of(name, nodes=9) if name == "Medusa" else tree_of(name, nodes=9, width=3)
+    width = {} if name == "Medusa" else {"width": 3}
+    tree = tree_of(name, nodes=9, branching="top-k", **width)
     proposal = tree.propose(prompted(tree), 3, Told([]))
-    parents, tokens = proposal.parents.tolist(), proposal.tokens.tolist()
-    assert len(tokens) == 9 and max(depths_of(parents)) == 3
-    paths = [[]]
-    for node, parent in enumerate(parents):
-        paths.append([*paths[parent + 1], tokens[node]])
-    for place, path in enumerate(paths):
-        children = [tokens[node] for node, parent in enumerate(parents) if parent == place - 1]
-        if children:
-            chain, told = tree_of(name), Told([*path, 0])
-            chain.propose(prompted(chain), len(path) + 1, told)
-            ranked = told.rows[-1][0].argsort(descending=True).tolist()
-            assert sorted(children) == sorted(ranked[: len(children)])
+    assert proposal.size == 9 and max(depths_of(proposal.parents.tolist())) == 3 and proposal.probs is None
+    for path, children in families(proposal):
+        ranked = chain_row(name, path).argsort(descending=True).tolist()
+        tokens = proposal.tokens[children].tolist()
+        assert sorted(tokens) == sorted(ranked[: len(children)])
+
+
+@pytest.mark.parametrize("name", ["EAGLE-1", "EAGLE-3", "EAGLE-3, reduced vocabulary", "MTP, one module", "Medusa"])
+def test_a_sampled_trees_rows_are_the_chains_without_the_earlier_siblings(name):
+    tree = tree_of(name, nodes=6, branching="sampled")
+    chooser = UniformChooser(None, torch.linspace(0.05, 0.95, 6, dtype=torch.float64))
+    proposal = tree.propose(prompted(tree), 3, chooser)
+    assert proposal.size == 6 and max(depths_of(proposal.parents.tolist())) == (2 if name == "Medusa" else 3)
+    for path, children in families(proposal):
+        row = chain_row(name, path)
+        for child in children:
+            assert torch.allclose(proposal.probs[child], row / row.sum(), atol=1e-9)
+            row = row.index_fill(0, proposal.tokens[child], 0.0)
 
 
 @pytest.mark.parametrize("name", ["EAGLE-3", "MTP, one module", "Medusa"])
@@ -176,18 +201,19 @@ def test_decoding_with_a_tree_is_greedy_where_it_should_be_and_keeps_the_traces_
     assert result.trace.rounds["proposed"].max() > 3
 
 
+@pytest.mark.parametrize("branching", ["top-k", "sampled"])
 @pytest.mark.parametrize("name", ["EAGLE-3", "Medusa"])
-def test_the_law_of_a_heads_tree_is_the_targets_own(name):
+def test_the_law_of_a_heads_tree_is_the_targets_own(name, branching):
     target = toy_model(3, layers=2, width=8, sharpness=2.0)
     block = LlamaConfig(
         hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
         vocab_size=3, max_position_embeddings=64,
     )  # fmt: skip
     if name == "Medusa":
-        proposer = MedusaProposer(randomised(MedusaHeads(MedusaShape(2, 1, 8, 3))), nodes=4)
+        proposer = MedusaProposer(randomised(MedusaHeads(MedusaShape(2, 1, 8, 3))), 4, branching)
     else:
         shape = FeatureShape(block, (1, -1), 8, vocabulary=3, fused=True, wide=True)
-        proposer = EagleProposer(randomised(FeatureHead(shape, target)), nodes=4, width=2)
+        proposer = EagleProposer(randomised(FeatureHead(shape, target)), 4, 2, branching)
     settings = DecodeSettings(2, 3)
     setup = Setup(target, (0, 1, 0), settings, proposer, make_verifier(None, settings.sampling, proposer))
     law, expected = decode_law(setup), product_law(target, setup.prompt, settings)
@@ -198,7 +224,8 @@ def test_the_law_of_a_heads_tree_is_the_targets_own(name):
 @pytest.mark.parametrize("name, settings, said", [
     ("EAGLE-3", {"nodes": 2, "width": 3}, "1 <= width <= nodes"),
     ("MTP, three modules", {"nodes": 8}, "3 chained modules"),
-    ("Medusa", {"nodes": -1}, "at least 0"),
+    ("Medusa", {"nodes": -1}, "1 <= width <= nodes"),
+    ("EAGLE-3", {"nodes": 4, "branching": "wide"}, "choose one of auto, top-k, sampled"),
 ])  # fmt: skip
 def test_settings_of_a_tree_out_of_range_are_refused(name, settings, said):
     with pytest.raises(InputError, match=said):

@@ -80,7 +80,7 @@ def test_at_every_size(kind, vocab, length, gamma):
 def test_branches_deep_and_wide(nodes, width, vocab, length, gamma):
     """Three levels; three and four siblings without replacement, also more than there are tokens."""
     setup = tree_setup(9, vocab=vocab, length=length, gamma=gamma)
-    proposer = TreeDraftProposer(setup.proposer.draft, nodes, width, sampled=True)
+    proposer = TreeDraftProposer(setup.proposer.draft, nodes, width, branching="sampled")
     setup = setup.but(proposer=proposer)
     assert_exact(setup, decode_law_memoised(setup))
 
@@ -93,14 +93,14 @@ def llama_setup(proposer, *, vocab=3, gamma=2, length=3, sampling=None, eos=None
     return Setup(target, (0, 1, 0), settings, proposer, make_verifier(None, settings.sampling, proposer))
 
 
-TOP_K = partial(TreeDraftProposer, nodes=5, width=2)
+TOP_K = partial(TreeDraftProposer, nodes=5, width=2, branching="top-k")
 LLAMAS = {
     "top-k": (TOP_K, {}),
     "top-k, gamma 3": (TOP_K, {"gamma": 3, "length": 4, "vocab": 2}),
     "top-k, penalty and EOS": (TOP_K, {"sampling": SamplingSettings(0.8, repetition_penalty=1.5), "eos": 2}),
     "top-k, greedy": (TOP_K, {"gamma": 3, "length": 5, "sampling": GREEDY}),
     "ragged": (partial(ShapedTree, certain=True), {}),
-    "without replacement": (partial(TreeDraftProposer, nodes=4, width=2, sampled=True), {"vocab": 2}),
+    "without replacement": (partial(TreeDraftProposer, nodes=4, width=2, branching="sampled"), {"vocab": 2}),
     "independent": (ShapedTree, {"vocab": 2}),
 }
 

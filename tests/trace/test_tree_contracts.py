@@ -13,7 +13,7 @@ TARGET, DRAFT = toy_model(6), toy_model(6, seed=1, layers=1)
 
 
 def recorded(sampled: bool) -> Trace:
-    proposer = TreeDraftProposer(DRAFT, nodes=8, width=2, sampled=sampled)
+    proposer = TreeDraftProposer(DRAFT, nodes=8, width=2, branching="sampled" if sampled else "top-k")
     decoder = Decoder(TARGET, proposer, settings=DecodeSettings(3, 40), seed=3, capture="top-k", top_k_captured=2)
     for prompt in ("abcab", "c"):
         decoder.run(prompt)

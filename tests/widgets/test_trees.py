@@ -16,7 +16,7 @@ TARGET, DRAFT = toy_model(6), toy_model(6, seed=1, layers=1)
 
 @pytest.fixture(scope="module", params=[False, True], ids=["certain", "sampled"])
 def trace(request) -> Trace:
-    proposer = TreeDraftProposer(DRAFT, nodes=8, width=3, sampled=request.param)
+    proposer = TreeDraftProposer(DRAFT, nodes=8, width=3, branching="sampled" if request.param else "top-k")
     decoder = Decoder(TARGET, proposer, settings=DecodeSettings(3, 60), seed=3, capture="top-k")
     decoder.run("abcab")
     return decoder.trace()

@@ -12,36 +12,35 @@ from specworkbench.engine.heads.files import describe_head, load_head
 from specworkbench.engine.heads.running import Chained, Recurrent
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
-from specworkbench.engine.proposers.trees import GrowingTree, confidence, most_grown
+from specworkbench.engine.proposers.trees import Frontier, TreeSettings, draft_tree
 from specworkbench.engine.rng import Chooser
 from specworkbench.errors import InputError
 
 
 class FeatureHeadProposer(Proposer):
-    """Guesses from a feature head: a chain that is drawn, or a tree of its most probable tokens.
+    """Guesses from a feature head: a chain that is drawn, or a tree.
 
     First the positions that the target has forwarded since the last proposal enter with its true features; the last of
     them gives the first guess. Then a single module goes on from its own outputs, or each of several modules gives one
     guess, so that no more are proposed than there are modules.
 
-    nodes: 0 for a chain; more for a tree of so many guesses at most, grown where the head is confident (EAGLE-2): each
-    level continues the `width` most probable paths with their `width` most probable tokens. A tree's guesses are
-    certain (one-hot rows). Raises `InputError` for settings out of range, and for a tree of several modules.
+    nodes: 0 for a chain; more for a tree of so many guesses at most, of this `width` and `branching` (`TreeSettings`).
+    Raises `InputError` for settings out of range, and for a tree of several modules.
     """
 
     needs_target = True
     drafts_trees = True
     kind: ClassVar[str]
 
-    def __init__(self, head: FeatureHead, nodes: int = 0, width: int = 4):
-        if nodes and not 1 <= width <= nodes:
-            raise InputError(f"nodes is {nodes} and width is {width}; give 1 <= width <= nodes, or nodes=0 for a chain")
+    def __init__(self, head: FeatureHead, nodes: int = 0, width: int = 4, branching: str = "auto"):
+        self.tree = TreeSettings(nodes, width, branching) if nodes else None
         if nodes and len(head.stages) > 1:
             raise InputError(
                 f"this head has {len(head.stages)} chained modules, which guess a chain only; leave nodes at 0"
             )
-        self.head, self.nodes, self.width = head, nodes, width
-        self.deterministic = self.drafts_trees = nodes > 0
+        self.head, self.nodes, self.width, self.branching = head, nodes, width, branching
+        self.drafts_trees = nodes > 0
+        self.deterministic = self.drafts_trees and branching == "top-k"
         self.needs = Needs(hidden_layers=head.shape.layers)
         self.reset()
 
@@ -54,7 +53,7 @@ class FeatureHeadProposer(Proposer):
         return cls(draft, **settings)
 
     def most_nodes(self, gamma: int) -> int:
-        return min(self.nodes, most_grown(self.width, gamma)) if self.nodes else gamma
+        return self.tree.most(gamma) if self.tree else gamma
 
     def reset(self) -> None:
         self._running = (Chained if len(self.head.stages) > 1 else Recurrent)(self.head)
@@ -70,17 +69,19 @@ class FeatureHeadProposer(Proposer):
         headed = running.enter(context)
         if headed is None:
             return nothing(context)
-        if self.nodes:
-            tokens, rows, parents = self._grow(context, gamma, headed)
+        if self.tree:
+            logits = self.head.logits(headed)
+            chosen = draft_tree(context, self.tree, gamma, choose, logits, self._branch)
+            tokens, rows, parents = chosen.tokens, chosen.rows, chosen.parents
         else:
-            tokens, rows, parents = self._draw(context, gamma, choose, headed)
+            (tokens, rows), parents = self._draw(context, gamma, choose, headed), None
         return Proposal(
             tokens, rows, parents, forwards=running.forwards - forwards, positions=running.positions - positions
         )
 
     def _draw(
         self, context: Context, gamma: int, choose: Chooser, headed: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, None]:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """A chain: tokens (n,) and the rows (n, vocab) they were drawn from. headed: (1, width)."""
         modules = len(self.head.stages)
         seen, tokens, rows = context.seen, [], []
@@ -92,22 +93,11 @@ class FeatureHeadProposer(Proposer):
                 seen = seen.index_fill(0, guess, True)
             rows.append(probs)
             tokens.append(guess)
-        return torch.cat(tokens), torch.cat(rows), None
+        return torch.cat(tokens), torch.cat(rows)
 
-    def _grow(
-        self, context: Context, gamma: int, headed: torch.Tensor
-    ) -> tuple[torch.Tensor, None, torch.Tensor]:
-        """A tree of depth gamma: tokens (n,) and parents (n,)."""
-        tree, sure = GrowingTree(self.width), confidence(context)
-        seen = None if context.seen is None else context.seen.unsqueeze(0)
-        tree.grow(sure(self.head.logits(headed), seen).log())
-        for depth in range(1, gamma):
-            frontier = tree.frontier()
-            if seen is not None:
-                seen = seen[frontier.parents].scatter(-1, frontier.tokens.unsqueeze(-1), True)
-            tree.grow(sure(self.head.logits(self._running.branch(frontier, depth)), seen).log())
-        chosen = tree.best(self.nodes)
-        return chosen.tokens, None, chosen.parents
+    def _branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
+        """Logits (m, vocab) after the nodes of a frontier."""
+        return self.head.logits(self._running.branch(frontier, depth))
 
     def observe(self, decision: Decision) -> None:
         if decision.proposed:

@@ -11,9 +11,8 @@ from specworkbench.engine.heads.files import describe_head, load_head
 from specworkbench.engine.heads.medusa import MedusaHeads, likely_paths
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
-from specworkbench.engine.proposers.trees import Topology, confidence, from_paths
+from specworkbench.engine.proposers.trees import Expansion, Topology, TreeSettings, confidence, from_paths, sampled_tree
 from specworkbench.engine.rng import Chooser
-from specworkbench.errors import InputError
 
 MOST_RANKS = 10
 """Candidates of a head that a tree may take, where their acceptance was not measured."""
@@ -26,8 +25,9 @@ class MedusaProposer(Proposer):
     rule keeps the target's distribution. No deeper than there are heads.
 
     nodes: 0 for a chain; more for a tree of so many of the heads' candidates, those most often right by the acceptance
-    the heads carry (`likely_paths`); where they carry none, 1 / (rank + 2) is assumed. A tree's guesses are certain.
-    Raises `InputError` for a negative number of nodes.
+    the heads carry (`likely_paths`); where they carry none, 1 / (rank + 2) is assumed. branching: whether the
+    candidates are the most probable ones, or drawn without replacement (`TreeSettings`). Raises `InputError` for
+    settings out of range.
     """
 
     name = "medusa"
@@ -38,11 +38,11 @@ class MedusaProposer(Proposer):
     needs_target = True
     drafts_trees = True
 
-    def __init__(self, heads: MedusaHeads, nodes: int = 0):
-        if nodes < 0:
-            raise InputError(f"nodes is {nodes}; it must be at least 0 (0 guesses a chain)")
-        self.heads, self.nodes = heads, nodes
-        self.deterministic = self.drafts_trees = nodes > 0
+    def __init__(self, heads: MedusaHeads, nodes: int = 0, branching: str = "auto"):
+        self.tree = TreeSettings(nodes, 1, branching) if nodes else None
+        self.heads, self.nodes, self.branching = heads, nodes, branching
+        self.drafts_trees = nodes > 0
+        self.deterministic = self.drafts_trees and branching == "top-k"
         self.needs = Needs(hidden_layers=MedusaHeads.layers)
         self._shapes: dict[int, Topology] = {}
 
@@ -64,14 +64,18 @@ class MedusaProposer(Proposer):
         depth, last = min(gamma, self.heads.shape.heads), hidden[-1:].to(self.heads.heads[0].weight.dtype)
         logits = [self.heads(last, head)[:, : context.vocab_size] for head in range(depth)]
         if self.nodes:
-            return self._tree(context, logits)
+            return self._tree(context, choose, logits)
         rows = [context.sampler(row, context.seen) for row in logits]
         tokens = [choose.draw(row) for row in rows]
         return Proposal(torch.cat(tokens), torch.cat(rows), forwards=1, positions=1)
 
-    def _tree(self, context: Context, logits: list[torch.Tensor]) -> Proposal:
+    def _tree(self, context: Context, choose: Chooser, logits: list[torch.Tensor]) -> Proposal:
         """The fixed tree of the heads' candidates. logits: (1, vocab) of each head."""
         shape = self._shape(len(logits))
+        if self.tree.samples(context.sampler):
+            expand = Expansion(context, lambda frontier, depth: logits[depth].expand(frontier.tokens.shape[0], -1))
+            chosen = sampled_tree(context, shape, choose, logits[0], expand)
+            return Proposal(chosen.tokens, chosen.rows, chosen.parents, forwards=1, positions=1)
         sure, most = confidence(context), 1 + max(shape.ranks)
         candidates = torch.cat([sure(row, context.seen).topk(most, dim=-1).indices for row in logits])
         at = torch.tensor([shape.depths, shape.ranks], device=context.device)

@@ -1,17 +1,18 @@
-"""How a proposer shapes a tree: grown by confidence (EAGLE-2), or of a fixed shape (Medusa, sampled branches).
+"""How a proposer drafts a tree: grown by confidence (EAGLE-2), or sampled without replacement over a fixed shape.
 
-Model-independent: whoever has rows for the leaves of a tree (a draft model, an EAGLE or MTP head) grows one here. Nodes
-are numbered as `Proposal.parents` wants them. Nothing branches on a device value.
+Model-independent: whoever has rows for the leaves of a tree (a draft model, an EAGLE or MTP head) drafts one here.
+Nodes are numbered as `Proposal.parents` wants them. Nothing branches on a device value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from specworkbench.engine.contracts import Context
+from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler
 from specworkbench.errors import InputError
 
@@ -32,12 +33,119 @@ class Frontier:
 @dataclass(frozen=True)
 class Chosen:
     """A finished tree: tokens (n,), parents (n,), and slots (n,), where each node stands among the tokens of all
-    frontiers (what a drafting cache holds behind the context), -1 for a node that was never expanded.
+    frontiers (what a drafting cache holds behind the context), -1 for a node that was never expanded. rows: (n, vocab)
+    what the tokens were drawn from, None where they are certain.
     """
 
     tokens: torch.Tensor
     parents: torch.Tensor
     slots: torch.Tensor
+    rows: torch.Tensor | None = None
+
+
+BRANCHINGS = ("auto", "top-k", "sampled")
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """nodes: the most nodes; width: children of the context, and of every expanded node where the tree is grown.
+
+    branching: 'top-k' grows the tree by confidence, its guesses certain; 'sampled' draws `width` first tokens, or as
+    many as the nodes allow at full depth, without replacement, and goes on from each with a sampled chain; 'auto' is
+    'top-k' where the draft is greedy and 'sampled' otherwise: a certain guess x is accepted with p(x), which is little
+    where p is spread out. Raises `InputError` for values out of range.
+    """
+
+    nodes: int = 16
+    width: int = 4
+    branching: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= self.nodes:
+            raise InputError(f"nodes is {self.nodes} and width is {self.width}; they must satisfy 1 <= width <= nodes")
+        if self.branching not in BRANCHINGS:
+            raise InputError(f"branching is {self.branching!r}; choose one of {', '.join(BRANCHINGS)}")
+
+    def samples(self, sampler: Sampler) -> bool:
+        """Whether a tree is sampled under this sampling of the draft."""
+        return self.branching == "sampled" or (self.branching == "auto" and not sampler.settings.greedy)
+
+    def most(self, depth: int) -> int:
+        """The most nodes of a tree of this depth, however it branches."""
+        return min(self.nodes, most_grown(self.width, depth))
+
+    def shape(self, depth: int) -> Topology:
+        """The shape of a sampled tree."""
+        depth = min(depth, self.nodes)
+        return branches(min(self.width, self.nodes // depth), depth)
+
+
+class Expansion:
+    """Logits of a tree's nodes, level by level, with which tokens each node has before it (for a repetition penalty).
+
+    forward: (frontier, depth of its nodes) to logits (m, vocab) after them.
+    """
+
+    def __init__(self, context: Context, forward: Callable[[Frontier, int], torch.Tensor]):
+        self._forward = forward
+        self.seen = None if context.seen is None else context.seen.unsqueeze(0)
+
+    def __call__(self, frontier: Frontier, depth: int) -> torch.Tensor:
+        if self.seen is not None:
+            self.seen = self.seen[frontier.parents].scatter(-1, frontier.tokens.unsqueeze(-1), True)
+        return self._forward(frontier, depth)
+
+
+def draft_tree(
+    context: Context, settings: TreeSettings, depth: int, choose: Chooser, logits: torch.Tensor,
+    forward: Callable[[Frontier, int], torch.Tensor],
+) -> Chosen:  # fmt: skip
+    """A tree of this depth. logits: (1, vocab) after the context; forward: see `Expansion`."""
+    expand = Expansion(context, forward)
+    if settings.samples(context.sampler):
+        return sampled_tree(context, settings.shape(depth), choose, logits, expand)
+    tree, sure = GrowingTree(settings.width), confidence(context)
+    tree.grow(sure(logits, expand.seen).log())
+    for level in range(1, depth):
+        logits = expand(tree.frontier(), level)
+        tree.grow(sure(logits, expand.seen).log())
+    return tree.best(settings.nodes)
+
+
+def sampled_tree(
+    context: Context, shape: Topology, choose: Chooser, logits: torch.Tensor, expand: Expansion
+) -> Chosen:
+    """A tree of this shape whose siblings are drawn without replacement. logits: (1, vocab) after the context.
+
+    The row of a node is its parent's q without the node's earlier siblings, normalised, which is what it was drawn
+    from; where the siblings are all that q holds, q again. (RSD: Jeon et al. 2024; Sequoia: Chen et al. 2024.)
+    """
+    n, device = len(shape.parents), context.device
+    rows = context.sampler(logits, expand.seen)
+    tokens, drawn = torch.empty(n, dtype=torch.int64, device=device), rows.new_empty(n, rows.shape[-1])
+    slots, place, visible, expanded = [-1] * n, {-1: 0}, None, 0
+    for depth in range(1, shape.depths[-1] + 1):
+        level = [node for node in range(n) if shape.depths[node] == depth]
+        rest = rows.clone()
+        for rank in range(1 + max(shape.ranks[node] for node in level)):
+            at = [node for node in level if shape.ranks[node] == rank]
+            parents = [place[shape.parents[node]] for node in at]
+            total = rest[parents].sum(-1, keepdim=True)
+            own = torch.where(total > 0, rest[parents] / total, rows[parents]) if rank else rows[parents]
+            tokens[at] = picked = choose.draw(own, at=torch.tensor(at, device=device))
+            drawn[at] = own
+            rest[parents, picked] = 0.0
+        inner = [node for node in level if node in shape.parents]
+        if inner:
+            parents = torch.tensor([place[shape.parents[node]] for node in inner], device=device)
+            own = torch.eye(len(inner), dtype=torch.bool, device=device)
+            visible = own if visible is None else torch.cat([visible[parents], own], dim=-1)
+            rows = context.sampler(expand(Frontier(tokens[inner], parents, visible), depth), expand.seen)
+            place = {node: i for i, node in enumerate(inner)}
+            for node in inner:
+                slots[node] = expanded + place[node]
+            expanded += len(inner)
+    return Chosen(tokens, torch.tensor(shape.parents, device=device), torch.tensor(slots, device=device), drawn)
 
 
 class GrowingTree:
