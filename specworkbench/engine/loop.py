@@ -97,7 +97,10 @@ class Sequence:
         self.streams, self.index = streams, index
         self.sampler = Sampler(settings.sampling, target.device)
         draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device)
-        self.context = Context(list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index)
+        self.context = Context(
+            list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index,
+            target_sampler=self.sampler,
+        )  # fmt: skip
         self.stopping = Stopping(target, settings.stop, () if settings.ignore_eos else target.eos_ids)
         self.cache = target.new_cache()
         self.clock = clock_for(target.device)

@@ -7,6 +7,7 @@ from typing import Any
 
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import EMBEDDED, LanguageModel
+from specworkbench.engine.proposers.dial import DialProposer, OracleProposer, RandomProposer
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
@@ -20,6 +21,9 @@ PROPOSERS: dict[str, type[Proposer]] = {
         DraftModelProposer,
         NgramProposer,
         SuffixProposer,
+        DialProposer,
+        OracleProposer,
+        RandomProposer,
     )
 }
 
@@ -37,7 +41,8 @@ def make_proposer(
     _check_settings(kind, settings)
     if kind.needs_target and target is None:
         raise InputError(f"the proposer {name} works on the target's own layers or rows; give it the target")
-    if kind.weights and not (draft := draft or default_weights(kind, target.name if target else "")):
+    draft = draft or default_weights(kind, target.name if target else "")
+    if kind.weights and not kind.weights_optional and not draft:
         raise InputError(f"the proposer {name} needs a draft, {kind.weights}; name one{_such_as(kind)}")
     if isinstance(draft, str):
         if target is None:
@@ -100,6 +105,6 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "default_weights",
-    "make_proposer", "parse_settings", "proposer_named",
+    "PROPOSERS", "DialProposer", "DraftModelProposer", "NgramProposer", "NoProposer", "OracleProposer",
+    "RandomProposer", "SuffixProposer", "default_weights", "make_proposer", "parse_settings", "proposer_named",
 ]  # fmt: skip
