@@ -37,10 +37,11 @@ class Context:
     """What is known when a round begins.
 
     tokens: prompt and output so far (host); prompt_length; seen: (vocab,) bools of the tokens that occur, or None when
-    no repetition penalty is set; sampler: how the draft's logits become q; hidden: {layer: (m, width)} for the m
-    tokens that entered the target's cache since the last proposal (of a tree, those of the path that was kept); rows:
-    (n + 1, vocab) the target's rows of the last round, the first after the context, the others after each node; cache:
-    the target's cache, holding every token but the last. The last three only when needed.
+    no repetition penalty is set; sampler: how the draft's logits become q; target_sampler: how the target's become p;
+    hidden: {layer: (m, width)} for the m tokens that entered the target's cache since the last proposal (of a tree,
+    those of the path that was kept); rows: (n + 1, vocab) the target's rows of the last round, the first after the
+    context, the others after each node; cache: the target's cache, holding every token but the last. The last three
+    only when needed.
     """
 
     tokens: list[int]
@@ -54,6 +55,7 @@ class Context:
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
     rows: torch.Tensor | None = None
     cache: KVCache | None = None
+    target_sampler: Sampler | None = None
 
     def ids(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
         """(m,) int64 tokens on the device."""
@@ -175,15 +177,16 @@ class Proposer:
 
     Settings are the parameters of `__init__` that have a default, kept as attributes of the same name. What a proposer
     is, in words, for whoever chooses one: summary; paper; weights, what `draft` names (empty: it takes none);
-    default_weights, what it uses with the embedded target when none are named; drafts_trees, whether its
-    proposals may be trees (one that drafts either, by its settings, sets it on the instance); instrument, that it is
-    for checking formulas, not for speed: a report leaves it out unless it is named.
+    weights_optional, whether it does without as well; default_weights, what it uses with the embedded target when none
+    are named; drafts_trees, whether its proposals may be trees (one that drafts either, by its settings, sets it on the
+    instance); instrument, that it is for checking formulas, not for speed: a report leaves it out unless it is named.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     weights: ClassVar[str] = ""
+    weights_optional: ClassVar[bool] = False
     default_weights: ClassVar[str | None] = None
     needs_target: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False

@@ -101,7 +101,10 @@ class Sequence:
         self.streams, self.index = streams, index
         self.sampler = Sampler(settings.sampling, target.device)
         draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device)
-        self.context = Context(list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index)
+        self.context = Context(
+            list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index,
+            target_sampler=self.sampler,
+        )  # fmt: skip
         self.stopping = Stopping(target, settings.stop, () if settings.ignore_eos else target.eos_ids)
         self.cache = target.new_cache()
         self.clock = clock_for(target.device)
@@ -144,6 +147,7 @@ class Sequence:
         last = context.ids(-1)
         proposal, drafted = self._propose(asked)
         clock.mark("propose")
+        unseen = context.hidden
         target_probs = self._target_rows(last, proposal)
         clock.mark("verify")
         choose, uniforms = self.streams.for_verifier(self.index, context.round, proposal.size, drafted)
@@ -153,7 +157,7 @@ class Sequence:
         clock.mark("accept")
         emitted, stop_reason = self._commit([*decision.kept, decision.next_token])
         decision = replace(decision, emitted=emitted)
-        self._roll_back(proposal, decision)
+        self._roll_back(proposal, decision, {} if asked else unseen)
         clock.mark("rollback")
         context.round += 1
         return Round(
@@ -238,8 +242,11 @@ class Sequence:
             stop_reason = "context"
         return emitted, stop_reason
 
-    def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
-        """Drop from both caches what did not reach the context; the last token of the context is never cached."""
+    def _roll_back(self, proposal: Proposal, decision: Decision, unseen: dict[int, torch.Tensor]) -> None:
+        """Drop from both caches what did not reach the context; the last token of the context is never cached.
+
+        unseen: hidden states of earlier rounds that no proposal was made from, and which the next one needs as well.
+        """
         context, cached = self.context, decision.emitted - 1
         if proposal.is_tree:
             self.cache.keep(proposal.size, decision.path[:cached])
@@ -248,6 +255,8 @@ class Sequence:
         else:
             self.cache.rollback(proposal.size - cached)
             context.hidden = {layer: rows[: decision.emitted] for layer, rows in context.hidden.items()}
+        if unseen:
+            context.hidden = {layer: torch.cat([unseen[layer], rows]) for layer, rows in context.hidden.items()}
         self.proposer.observe(decision)
 
 

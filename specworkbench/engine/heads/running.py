@@ -116,7 +116,7 @@ class Chained:
         """Drop the entries made of a guess that was not among the first `accepted`, and outputs no module waits for."""
         self._ids = self._ids[: self._total + 1 + accepted]
         for module, cache in enumerate(self.caches):
-            cache.keep(min(cache.length, self._total - module + accepted))
+            cache.keep(max(0, self._total - module + accepted))
         for module, cache in enumerate(self.caches):
             following = self.caches[min(module + 1, len(self.caches) - 1)].length
             kept = self._outputs[module][following - self._starts[module] : cache.length - self._starts[module]]

@@ -7,6 +7,7 @@ from typing import Any
 
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import EMBEDDED, LanguageModel
+from specworkbench.engine.proposers.dial import DialProposer, OracleProposer, RandomProposer
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.draft_tree import TreeDraftProposer
 from specworkbench.engine.proposers.eagle import EagleProposer
@@ -28,6 +29,9 @@ PROPOSERS: dict[str, type[Proposer]] = {
         EagleProposer,
         MedusaProposer,
         MtpProposer,
+        DialProposer,
+        OracleProposer,
+        RandomProposer,
     )
 }
 
@@ -66,13 +70,14 @@ def default_weights(kind: type[Proposer], target: str) -> str | None:
 
 
 def chosen_weights(kind: type[Proposer], draft: Any, target: str) -> Any:
-    """The weights given (loaded, or their name), else the default ones; None for a proposer that takes none.
+    """The weights given (loaded, or their name), else the default ones; None for a proposer that does without.
 
     Raises `InputError` where it needs some and has none.
     """
     if not kind.weights:
         return None
-    if draft := draft or default_weights(kind, target):
+    draft = draft or default_weights(kind, target)
+    if draft or kind.weights_optional:
         return draft
     such_as = f", for example {kind.default_weights}" if kind.default_weights else ""
     raise InputError(f"the proposer {kind.name} needs a draft, {kind.weights}; name one{such_as}")
@@ -116,13 +121,16 @@ def _check_settings(kind: type[Proposer], settings: Mapping[str, Any]) -> None:
 
 
 __all__ = [
+    "DialProposer",
     "DraftModelProposer",
     "EagleProposer",
     "MedusaProposer",
     "MtpProposer",
     "NgramProposer",
     "NoProposer",
+    "OracleProposer",
     "PROPOSERS",
+    "RandomProposer",
     "SuffixProposer",
     "TreeDraftProposer",
     "chosen_weights",

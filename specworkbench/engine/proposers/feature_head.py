@@ -101,7 +101,7 @@ class FeatureHeadProposer(Proposer):
 
     def observe(self, decision: Decision) -> None:
         if decision.proposed:
-            self._running.keep(decision.accepted)
+            self._running.keep(min(decision.accepted, decision.emitted))
 
     @property
     def cache_bytes(self) -> int:
