@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 
 from specworkbench.engine.contracts import Context
-from specworkbench.engine.heads.blocks import BlockCache
 from specworkbench.engine.heads.feature import FeatureHead
 
 
@@ -21,7 +20,7 @@ class Recurrent:
     """
 
     def __init__(self, head: FeatureHead):
-        self.head, self.cache = head, BlockCache()
+        self.head, self.cache = head, head.new_caches()[0]
         self.forwards = self.positions = 0
         self._feature = self._headed = torch.empty(0)
         self._true = 0
@@ -67,7 +66,7 @@ class Chained:
 
     def __init__(self, head: FeatureHead):
         self.head = head
-        self.caches = [BlockCache() for _ in head.stages]
+        self.caches = head.new_caches()
         self.forwards = self.positions = 0
         self._outputs = [torch.empty(0)] * len(head.stages)
         self._starts = [0] * len(head.stages)  # the position of each output's first row

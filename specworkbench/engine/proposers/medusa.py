@@ -46,7 +46,7 @@ class MedusaProposer(Proposer):
             return nothing(context)
         last, seen, tokens, rows = hidden[-1:].to(self.heads.heads[0].weight.dtype), context.seen, [], []
         for head in range(min(gamma, self.heads.shape.heads)):
-            probs = context.sampler(self.heads(last, head)[:, : context.vocab_size], seen)
+            probs = context.sampler(self.heads.logits(last, head, context.vocab_size), seen)
             rows.append(probs)
             tokens.append(choose.draw(probs))
         return Proposal(torch.cat(tokens), torch.cat(rows), forwards=1, positions=1)
