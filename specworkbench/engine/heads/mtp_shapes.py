@@ -52,7 +52,7 @@ def mtp_shape(layout: str, config: dict[str, Any], tensors: Tensors, target: Lan
         "modules": len(found), "feature_first": layout == "mimo mtp", "centred": centred,
         "feeds_normed": bool(config.get("chains_normed_feature", layout != "deepseek mtp")),
     } | _own_matrices(layout, first, tensors, target)  # fmt: skip
-    prefix, inner = block_prefix(layout, first), own.to_dict() | config
+    prefix, inner = block_prefix(layout, first), _inner(own.to_dict(), config)
     if _llama_shaped(prefix, inner, tensors):
         return FeatureShape(block_config(inner, tensors, prefix), (-1,), hidden_size(target), **shared)
     decoder = target.model.get_decoder()
@@ -68,6 +68,13 @@ def block_prefix(layout: str, module: int) -> str:
     return {"deepseek mtp": "model.layers.{}", "qwen mtp": "mtp.layers.{}", "mimo mtp": "model.mtp_layers.{}"}[
         layout
     ].format(module)
+
+
+def _inner(own: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """The target's configuration under the checkpoint's, whose rotary positions replace the target's as a whole."""
+    rotary = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
+    turned = any(config.get(key) is not None for key in rotary)
+    return {key: value for key, value in own.items() if not (turned and key in rotary)} | config
 
 
 def _llama_shaped(prefix: str, inner: dict[str, Any], tensors: Tensors) -> bool:
