@@ -78,9 +78,7 @@ def turned(x, theta):
     n, _, d = x.shape
     angle = torch.arange(n).double()[:, None, None] / theta ** (torch.arange(0, d, 2).double() / d)
     first, second = x[..., : d // 2], x[..., d // 2 :]
-    return torch.cat(
-        [first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], dim=-1
-    )
+    return torch.cat([first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], dim=-1)
 
 
 def llama_block(t, prefix, read, residual, theta=500.0, window=None, epsilon=1e-5):
@@ -135,6 +133,60 @@ def chained(steps, features, embed):
         return found[-1]
 
     return logits
+
+
+def eagle3_logits(
+    target, t, *, layers, kept, prefix="midlayer", residual_normed=False, feeds_normed=False, window=None
+):  # fmt: skip
+    """EAGLE-3: the attention reads cat[norm(embedding), norm(g)], g = fc(cat[hidden states]); norms that are there."""
+
+    def features(context):
+        states = [hidden_states(target)[layer][: len(context) - 1] for layer in layers]
+        if "fc_norm.0.weight" in t:
+            states = [normed(state, t[f"fc_norm.{k}.weight"]) for k, state in enumerate(states)]
+        joined = torch.cat(states, dim=-1)
+        if "input_norm.weight" in t:
+            joined = normed(joined, t["input_norm.weight"])
+        return joined @ t["fc.weight"].T if "fc.weight" in t else joined
+
+    def step(embedded, feature):
+        hidden = normed(feature, t[f"{prefix}.hidden_norm.weight"])
+        read = torch.cat([normed(embedded, t[f"{prefix}.input_layernorm.weight"]), hidden], dim=-1)
+        output = llama_block(t, prefix, read, hidden if residual_normed else feature, window=window)
+        headed = normed(output, t["norm.weight"])
+        logits = torch.full((len(output), target.vocab_size), -torch.inf, dtype=torch.float64)
+        logits[:, kept] = headed @ t["lm_head.weight"].T
+        return headed if feeds_normed else output, logits
+
+    embedding = t.get("embed_tokens.weight", target.model.get_input_embeddings().weight.detach())
+    return recurrent(step, features, lambda ids: embedding[ids])
+
+
+def deepseek_names(layer):
+    """Of the module that is stored as this layer: two norms, projection, output norm, block."""
+    parts = ("enorm", "hnorm", "eh_proj", "shared_head.norm")
+    return (*(f"model.layers.{layer}.{part}" for part in parts), f"model.layers.{layer}")
+
+
+def mtp_logits(target, t, names, feeds_normed):
+    """MTP: block(proj(cat[norm(e), norm(h)])); MiMo's pair is cat[norm(h), norm(e)]. names: of each module."""
+    output_matrix = target.model.get_output_embeddings().weight.detach()
+    embedding = target.model.get_input_embeddings().weight.detach()
+
+    def step_of(token_norm, hidden_norm, project, output_norm, block):
+        def step(embedded, feature):
+            e, h = normed(embedded, t[f"{token_norm}.weight"]), normed(feature, t[f"{hidden_norm}.weight"])
+            x = torch.cat([h, e] if "mtp_layers" in block else [e, h], dim=-1) @ t[f"{project}.weight"].T
+            output = llama_block(t, block, normed(x, t[f"{block}.input_layernorm.weight"]), x)
+            headed = normed(output, t[f"{output_norm}.weight"])
+            return headed if feeds_normed else output, headed @ output_matrix.T
+
+        return step
+
+    steps = [step_of(*module) for module in names]
+    if len(steps) == 1:
+        return recurrent(steps[0], features_of(target), lambda ids: embedding[ids])
+    return chained(steps, features_of(target), lambda ids: embedding[ids])
 
 
 class Told:

@@ -1,4 +1,4 @@
-"""Public checkpoints of EAGLE and Medusa: what is loaded computes what the papers' formulas say, plainly in the test."""
+"""Public checkpoints of EAGLE and Medusa: what is loaded computes what the papers' formulas say, plainly, here."""
 
 import pytest
 import torch
@@ -12,10 +12,10 @@ from tests.engine.head_references import (
     Random,
     check_rows,
     double,
+    eagle3_logits,
     features_of,
     hidden_states,
     llama_block,
-    normed,
     recurrent,
     write,
 )
@@ -27,7 +27,7 @@ OUTPUT = TARGET.model.get_output_embeddings().weight.detach()
 
 
 def eagle1(folder, *, bias=True, own=False, file="model.safetensors", speculators=False):
-    """EAGLE-1/2: block(fc(cat[embedding, feature])), no norm before; the target's output matrix. (checkpoint, logits)"""
+    """EAGLE-1/2: block(fc(cat[embedding, feature])), no norm before; the target's output matrix. (name, logits)"""
     random = Random()
     fc, prefix = ("fusion_fc", "transformer") if speculators else ("fc", "layers.0")
     tensors = {f"{fc}.weight": random.matrix(WIDTH, 2 * WIDTH)} | random.block(prefix, input_norm=False)
@@ -93,31 +93,14 @@ def eagle3(
         tensors["t2d"] = torch.tensor([token in kept for token in range(5)])
     if own:
         tensors["embed_tokens.weight"] = random.matrix(5, width)
-    t = double(tensors)
-
-    def features(context):
-        states = [hidden_states(TARGET)[layer][: len(context) - 1] for layer in layers]
-        if layer_norms:
-            states = [normed(state, t[f"fc_norm.{k}.weight"]) for k, state in enumerate(states)]
-        joined = torch.cat(states, dim=-1)
-        if input_norm:
-            joined = normed(joined, t["input_norm.weight"])
-        return joined @ t["fc.weight"].T if fused else joined
-
-    def step(embedded, feature):
-        hidden = normed(feature, t[f"{prefix}.hidden_norm.weight"])
-        read = torch.cat([normed(embedded, t[f"{prefix}.input_layernorm.weight"]), hidden], dim=-1)
-        output = llama_block(t, prefix, read, hidden if residual_normed else feature, window=window)
-        headed = normed(output, t["norm.weight"])
-        logits = torch.full((len(output), 5), -torch.inf, dtype=torch.float64)
-        logits[:, kept] = headed @ t["lm_head.weight"].T
-        return headed if feeds_normed else output, logits
-
     sizes = {"hidden_size": width, "draft_vocab_size": len(kept), "head_dim": width // 2}
     inner = config.get("transformer_layer_config")
     config = config | {"draft_vocab_size": len(kept)} if inner else LLAMA | sizes | config
     name = write(folder, config, tensors)
-    return name, recurrent(step, features, lambda ids: (t["embed_tokens.weight"] if own else EMBEDDING)[ids])
+    return name, eagle3_logits(
+        TARGET, double(tensors), layers=layers, kept=kept, prefix=prefix, residual_normed=residual_normed,
+        feeds_normed=feeds_normed, window=window,
+    )  # fmt: skip
 
 
 SAFEAILAB = {"architectures": ["LlamaForCausalLMEagle3"]}

@@ -1,4 +1,4 @@
-"""MTP modules in their public layouts: plain blocks against the formulas, others against transformers' own MTP model."""
+"""MTP modules in their public layouts: plain blocks against the formulas, others against transformers' MTP model."""
 
 import json
 
@@ -23,10 +23,10 @@ from tests.engine.head_references import (
     Random,
     chained,
     check_rows,
+    deepseek_names,
     double,
     features_of,
-    llama_block,
-    normed,
+    mtp_logits,
     recurrent,
     write,
 )
@@ -36,20 +36,20 @@ TARGET = toy_model(5, rms_norm_eps=1e-5)
 DEPTH = 2
 EMBEDDING = TARGET.model.get_input_embeddings().weight.detach()
 OUTPUT = TARGET.model.get_output_embeddings().weight.detach()
-NAMES = {  # module k's: norm of the embedding, of the feature, projection, norm of the output, block
-    "deepseek": lambda k: [f"model.layers.{DEPTH + k}.{part}" for part in ("enorm", "hnorm", "eh_proj")]
-    + [f"model.layers.{DEPTH + k}.shared_head.norm", f"model.layers.{DEPTH + k}"],
-    "qwen": lambda k: ["mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.fc", "mtp.norm", f"mtp.layers.{k}"],
-    "mimo": lambda k: [
-        f"model.mtp_layers.{k}.{part}" for part in ("token_layernorm", "hidden_layernorm", "input_proj")
-    ]
-    + [f"model.mtp_layers.{k}.final_layernorm", f"model.mtp_layers.{k}"],
-}
+NAMES = {
+    "deepseek": lambda k: deepseek_names(DEPTH + k),
+    "qwen": lambda k: ("mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.fc", "mtp.norm", f"mtp.layers.{k}"),
+    "mimo": lambda k: (
+        *(f"model.mtp_layers.{k}.{part}" for part in ("token_layernorm", "hidden_layernorm", "input_proj")),
+        f"model.mtp_layers.{k}.final_layernorm", f"model.mtp_layers.{k}",
+    ),
+}  # fmt: skip
+"""Of module k: the norms of the embedding and of the feature, the projection, the output's norm, the block."""
 
 
 def plain(folder, layout, *, modules=1, bias=False, feeds_normed, copies=False, config=None):
     """block(proj(cat[norm(e), norm(h)])); MiMo's pair is cat[norm(h), norm(e)]. (checkpoint, logits)"""
-    random, tensors, steps = Random(4), {}, []
+    random, tensors = Random(4), {}
     for k in range(modules):
         token_norm, hidden_norm, project, output_norm, block = NAMES[layout](k)
         tensors |= {f"{name}.weight": random.norm(WIDTH) for name in (token_norm, hidden_norm, output_norm)}
@@ -58,27 +58,9 @@ def plain(folder, layout, *, modules=1, bias=False, feeds_normed, copies=False, 
         if copies:  # DeepSeek-V3 repeats what the module shares with the model
             tensors[f"{block}.embed_tokens.weight"] = EMBEDDING.float()
             tensors[f"{block}.shared_head.head.weight"] = OUTPUT.float()
-    t = double(tensors)
-
-    def step_of(k):
-        token_norm, hidden_norm, project, output_norm, block = NAMES[layout](k)
-
-        def step(embedded, feature):
-            e, h = normed(embedded, t[f"{token_norm}.weight"]), normed(feature, t[f"{hidden_norm}.weight"])
-            x = torch.cat([h, e] if layout == "mimo" else [e, h], dim=-1) @ t[f"{project}.weight"].T
-            output = llama_block(t, block, normed(x, t[f"{block}.input_layernorm.weight"]), x)
-            headed = normed(output, t[f"{output_norm}.weight"])
-            return headed if feeds_normed else output, headed @ OUTPUT.T
-
-        return step
-
     own = {"model.embed_tokens.weight": EMBEDDING.float(), "model.layers.0.input_layernorm.weight": random.norm(WIDTH)}
     name = write(folder, LLAMA | {"num_hidden_layers": DEPTH} | (config or {}), tensors | own)
-    steps = [step_of(k) for k in range(modules)]
-    features = features_of(TARGET)
-    if modules == 1:
-        return name, recurrent(steps[0], features, lambda ids: EMBEDDING[ids])
-    return name, chained(steps, features, lambda ids: EMBEDDING[ids])
+    return name, mtp_logits(TARGET, double(tensors), [NAMES[layout](k) for k in range(modules)], feeds_normed)
 
 
 PLAIN = {

@@ -36,6 +36,7 @@ class Checkpoint:
         folder = _local(name)
         self._remote = folder is None
         self.folder = self._download(["config.json", *INDICES]) if folder is None else folder
+        self._revision = self.folder.name if self._remote else revision  # the commit, for all that follows
         self.config = self._json("config.json")
         self._loaded: dict[str, dict[str, Any]] = {}
         self._file_of = self._indexed() or self._scanned()

@@ -37,7 +37,9 @@ def load_head(name: str, target: LanguageModel, kind: str, revision: str | None 
     names = {_plain(stored): stored for stored in checkpoint.names}
     layout = recognised(names)
     if layout is None:
-        raise InputError(f"{name!r} holds no head of a layout that is known (EAGLE, EAGLE-3, MTP, Medusa)")
+        raise InputError(
+            f"{name!r} holds no head of a layout that is known (EAGLE, EAGLE-3, MTP, Medusa); name another checkpoint"
+        )
     if kind not in layout:
         raise InputError(f"{name!r} is a head of the layout {layout!r}; the proposer {kind} cannot use it")
     wanted = {stored for plain, stored in names.items() if of_layout(layout, plain, _depth(target))}

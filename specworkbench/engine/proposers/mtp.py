@@ -10,7 +10,8 @@ from specworkbench.engine.proposers.feature_head import FeatureHeadProposer
 class MtpProposer(FeatureHeadProposer):
     """Modules on the target's last hidden state, sharing its embedding and output matrix.
 
-    Several are chained, one a guess (DeepSeek-V3, GLM-4.5); one is used again and again (Qwen3-Next, MiMo).
+    Several are chained, one a guess (DeepSeek-V3, GLM-4.5); one is used again and again (Qwen3-Next, MiMo). Where no
+    draft is named they are looked for in the target's own checkpoint.
     """
 
     name = "mtp"
