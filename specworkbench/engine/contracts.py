@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 
 from specworkbench.engine.kvcache import KVCache
+from specworkbench.engine.models import EMBEDDED
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler
 from specworkbench.engine.trees import ancestors
@@ -203,6 +204,11 @@ class Proposer:
     def build(cls, target: Any, draft: Any, **settings: Any) -> Proposer:
         """The proposer for this target (may be None unless `needs_target`) from loaded weights, if it takes any."""
         return cls(draft, **settings) if cls.weights else cls(**settings)
+
+    @classmethod
+    def default_for(cls, target: str) -> str | None:
+        """The name of the weights it uses for the target of that name when none are named; None: it has to be told."""
+        return cls.default_weights if target == EMBEDDED else None
 
     @classmethod
     def settings(cls) -> dict[str, Any]:

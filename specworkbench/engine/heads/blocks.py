@@ -30,35 +30,52 @@ def linear(x: torch.Tensor, layer: nn.Linear) -> torch.Tensor:
 
 
 class Norm(nn.Module):
-    """Root mean square norm with a weight."""
+    """Root mean square norm with a weight. centred: it multiplies by 1 + weight (Qwen3-Next), not by weight."""
 
-    def __init__(self, width: int, epsilon: float):
+    def __init__(self, width: int, epsilon: float, centred: bool = False):
         super().__init__()
-        self.weight, self.epsilon = nn.Parameter(torch.ones(width)), epsilon
+        self.weight = nn.Parameter(torch.zeros(width) if centred else torch.ones(width))
+        self.epsilon, self.centred = epsilon, centred
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
+        weight = 1 + self.weight if self.centred else self.weight
+        return functional.rms_norm(x, weight.shape, weight, self.epsilon)
 
 
 class Block(nn.Module):
-    """Attention and gated feed-forward, with residuals. `reads`: width of what the attention reads (normed before)."""
+    """Attention and gated feed-forward, with residuals. `reads`: width of what the attention reads (normed before).
 
-    def __init__(self, config: LlamaConfig, reads: int):
+    Beside Llama's own, the configuration may say `qk_norm` (queries and keys are normed head by head, as in Qwen3) and
+    `window` (tokens back, itself included, that a token sees; 0: all). centred: see `Norm`.
+    """
+
+    def __init__(self, config: LlamaConfig, reads: int, centred: bool = False):
         super().__init__()
         width, self.heads, self.kv_heads = config.hidden_size, config.num_attention_heads, config.num_key_value_heads
         self.head_dim = getattr(config, "head_dim", None) or width // self.heads
         mixed = (self.heads + 2 * self.kv_heads) * self.head_dim
         self.qkv = nn.Linear(reads, mixed, bias=bool(config.attention_bias))
         self.out = nn.Linear(self.heads * self.head_dim, width, bias=False)
-        self.mlp_norm = Norm(width, config.rms_norm_eps)
+        self.mlp_norm = Norm(width, config.rms_norm_eps, centred)
+        self.qk_norm, self.window = getattr(config, "qk_norm", False), getattr(config, "window", 0)
+        if self.qk_norm:
+            self.query_norm = Norm(self.head_dim, config.rms_norm_eps, centred)
+            self.key_norm = Norm(self.head_dim, config.rms_norm_eps, centred)
         self.gate_up = nn.Linear(width, 2 * config.intermediate_size, bias=bool(config.mlp_bias))
         self.down = nn.Linear(config.intermediate_size, width, bias=bool(config.mlp_bias))
         self.activation = ACT2FN[config.hidden_act]
+
+    def new_cache(self) -> BlockCache:
+        """An empty cache for one sequence."""
+        return BlockCache(self.window)
 
     def forward(self, read: torch.Tensor, residual: torch.Tensor, angles: Angles, attend: Attend) -> torch.Tensor:
         """read (..., n, reads), residual (..., n, width). Returns (..., n, width)."""
         mixed = linear(read, self.qkv).unflatten(-1, (-1, self.head_dim))
         turning, value = mixed.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
+        if self.qk_norm:
+            query, key = turning.split([self.heads, self.kv_heads], dim=-2)
+            turning = torch.cat([self.query_norm(query), self.key_norm(key)], dim=-2)
         turned = turn(turning, angles).transpose(-3, -2)
         query, key = turned.split([self.heads, self.kv_heads], dim=-3)
         attended = attend(query, key, value.transpose(-3, -2)).transpose(-3, -2).flatten(-2)
@@ -95,9 +112,10 @@ class Rotary:
 
 
 class BlockCache:
-    """Keys and values of one block for one sequence."""
+    """Keys and values of one block for one sequence. window: tokens back that a token sees, 0 for all."""
 
-    def __init__(self) -> None:
+    def __init__(self, window: int = 0) -> None:
+        self.window = window
         self.keys: torch.Tensor | None = None
         self.values: torch.Tensor | None = None
 
@@ -126,8 +144,11 @@ class BlockCache:
                 key, value = torch.cat([self.keys, key], dim=-2), torch.cat([self.values, value], dim=-2)
             self.keys, self.values = key, value
             seen = mask
-            if seen is None and n > 1 and past:
+            beyond = 0 < self.window < past + n
+            if seen is None and ((n > 1 and past) or beyond):
                 seen = torch.ones(n, past + n, dtype=torch.bool, device=query.device).tril_(past)
+            if beyond:
+                seen = seen.triu(past + 1 - self.window)
             attended = functional.scaled_dot_product_attention(
                 query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), seen,
                 is_causal=seen is None and n > 1, enable_gqa=key.shape[0] != query.shape[0],

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import LlamaConfig
+from transformers import PreTrainedConfig
 
-from specworkbench.engine.heads.blocks import Angles, Attend, Block, Norm, Rotary, linear
+from specworkbench.engine.heads.blocks import Angles, Attend, Block, BlockCache, Norm, Rotary, linear
+from specworkbench.engine.heads.library_block import LibraryBlock, LibraryCache, LibraryRotary
 from specworkbench.engine.models import LanguageModel
 
 
@@ -26,11 +27,14 @@ class FeatureShape:
     is used. modules: one is used again for every guess (EAGLE, Qwen3-Next, MiMo), several are chained, one for each
     guess (DeepSeek-V3). fused: several hidden states go through one matrix (EAGLE-3). wide: the attention reads
     cat[embedding, feature] (EAGLE-3) instead of a projection of it. feature_first: the order in that pair.
-    norm_embedding, norm_feature, norm_fused, norm_input, norm_output: where there are norms; residual_normed: whether
-    the wide block's residual is the normed feature; feeds_normed: whether the next step gets the normed output.
+    norm_embedding, norm_feature, norm_input, norm_output: where there are norms; norm_fused: one over the joined hidden
+    states; norm_layers: one over each of them; centred: see `Norm`. residual_normed: whether the wide block's residual
+    is the normed feature; feeds_normed: whether the next step gets the normed output. own_embedding: rows of the head's
+    own embedding, 0: the target's is used. layer_class: transformers' decoder layer where the block is not of Llama's
+    shape (see `library_block`), with a configuration of its own kind.
     """
 
-    config: LlamaConfig
+    config: PreTrainedConfig
     layers: tuple[int, ...]
     target_width: int
     vocabulary: int = 0
@@ -41,12 +45,15 @@ class FeatureShape:
     norm_embedding: bool = True
     norm_feature: bool = True
     norm_fused: bool = False
+    norm_layers: bool = False
     norm_input: bool = True
     norm_output: bool = True
     residual_normed: bool = False
     feeds_normed: bool = False
     project_bias: bool = False
-    own_embedding: bool = False
+    own_embedding: int = 0
+    centred: bool = False
+    layer_class: type[nn.Module] | None = None
 
 
 class FeatureModule(nn.Module):
@@ -55,18 +62,21 @@ class FeatureModule(nn.Module):
     def __init__(self, shape: FeatureShape):
         super().__init__()
         config, self.shape = shape.config, shape
-        width, epsilon = config.hidden_size, config.rms_norm_eps
+        width, epsilon, centred = config.hidden_size, config.rms_norm_eps, shape.centred
         if shape.norm_embedding:
-            self.embedding_norm = Norm(width, epsilon)
+            self.embedding_norm = Norm(width, epsilon, centred)
         if shape.norm_feature:
-            self.feature_norm = Norm(width, epsilon)
+            self.feature_norm = Norm(width, epsilon, centred)
         if not shape.wide:
             self.project = nn.Linear(2 * width, width, bias=shape.project_bias)
         if not shape.wide and shape.norm_input:
-            self.input_norm = Norm(width, epsilon)
-        self.block = Block(config, 2 * width if shape.wide else width)
+            self.input_norm = Norm(width, epsilon, centred)
+        if shape.layer_class is None:
+            self.block = Block(config, 2 * width if shape.wide else width, centred)
+        else:
+            self.block = LibraryBlock(shape.layer_class, config)
         if shape.norm_output:
-            self.output_norm = Norm(width, epsilon)
+            self.output_norm = Norm(width, epsilon, centred)
 
     def forward(
         self, embedded: torch.Tensor, feature: torch.Tensor, angles: Angles, attend: Attend
@@ -102,22 +112,35 @@ class FeatureHead(nn.Module):
             self.fuse = nn.Linear(len(shape.layers) * shape.target_width, width, bias=False)
             if shape.norm_fused:
                 self.fuse_norm = Norm(len(shape.layers) * shape.target_width, shape.config.rms_norm_eps)
+            if shape.norm_layers:
+                norms = (Norm(shape.target_width, shape.config.rms_norm_eps) for _ in shape.layers)
+                self.layer_norms = nn.ModuleList(norms)
         if shape.own_embedding:
-            self.embedding = nn.Embedding(target.model.get_input_embeddings().weight.shape[0], width)
+            self.embedding = nn.Embedding(shape.own_embedding, width)
         if shape.vocabulary:
             self.head = nn.Linear(width, shape.vocabulary, bias=False)
         self.register_buffer("target_ids", target_ids, persistent=False)
-        self.rotary = Rotary(shape.config)
+        self.rotary = Rotary(shape.config) if shape.layer_class is None else LibraryRotary(target.model)
         self._borrowed = (target.model.get_input_embeddings(), target.model.get_output_embeddings())
         self.vocab_size = target.vocab_size
 
     def features(self, hidden: dict[int, torch.Tensor]) -> torch.Tensor:
         """{layer: (..., n, target_width)} to the feature (..., n, width) of the first module."""
-        rows = [hidden[layer].to(self.stages[0].block.out.weight.dtype) for layer in self.shape.layers]
-        if not self.shape.fused:
+        shape, dtype = self.shape, next(self.parameters()).dtype
+        rows = [hidden[layer].to(dtype) for layer in shape.layers]
+        if not shape.fused:
             return rows[0]
         joined = torch.cat(rows, dim=-1)
-        return linear(self.fuse_norm(joined) if self.shape.norm_fused else joined, self.fuse)
+        if shape.norm_fused:
+            joined = self.fuse_norm(joined)
+        if shape.norm_layers:
+            parts = joined.split(shape.target_width, dim=-1)
+            joined = torch.cat([norm(part) for norm, part in zip(self.layer_norms, parts, strict=True)], dim=-1)
+        return linear(joined, self.fuse)
+
+    def new_caches(self) -> list[BlockCache | LibraryCache]:
+        """Empty caches of one sequence, one for each module."""
+        return [stage.block.new_cache() for stage in self.stages]
 
     def embedded(self, ids: torch.Tensor) -> torch.Tensor:
         """ids (..., n) to embeddings (..., n, width)."""
@@ -130,8 +153,16 @@ class FeatureHead(nn.Module):
 
     def logits(self, headed: torch.Tensor) -> torch.Tensor:
         """(n, width) to logits (n, the target's vocabulary); -inf for what a reduced vocabulary lacks."""
-        logits = self.own_logits(headed)
-        if self.target_ids is None:
-            return logits[:, : self.vocab_size]
-        whole = logits.new_full((logits.shape[0], self.vocab_size), -torch.inf)
-        return whole.index_copy_(-1, self.target_ids, logits)
+        return over_vocabulary(self.own_logits(headed), self.target_ids, self.vocab_size)
+
+
+def over_vocabulary(logits: torch.Tensor, target_ids: torch.Tensor | None, size: int) -> torch.Tensor:
+    """Logits (n, rows of an output matrix) over the target's vocabulary (n, size).
+
+    target_ids: (rows,) the target's id of each entry of a reduced vocabulary; what it lacks is -inf. None: padding rows
+    are cut off.
+    """
+    if target_ids is None:
+        return logits[:, :size]
+    whole = logits.new_full((logits.shape[0], size), -torch.inf)
+    return whole.index_copy_(-1, target_ids, logits)

@@ -1,14 +1,24 @@
-"""The names of heads' tensors in public checkpoints, and ours for the same. Tables only; see `files` for reading.
+"""The names of heads' tensors in public checkpoints, and ours for the same. See `files` for reading.
 
 A table maps our name to the public one, or to several that are joined along their first dimension (query, key, value;
-gate, up). `{i}` counts the modules, `{n}` = L + i goes on from the target's L layers.
+gate, up). `{i}` counts the modules, `{n}` = L + i goes on from the target's L layers, `{base}` = L.
+
+Sources: SafeAILab/EAGLE `cnets1.py` (EAGLE-1/2) and `cnets.py` (EAGLE-3); vllm-project/speculators `models/eagle.py`,
+`models/eagle3`; vLLM `llama_eagle3.py`, `medusa.py`, `deepseek_mtp.py`, `qwen3_next_mtp.py`, `mimo_mtp.py`;
+FasterDecoding/Medusa.
 """
 
 from __future__ import annotations
 
+import re
+
 import torch
+from torch import nn
 
 Names = dict[str, str | tuple[str, ...]]
+Tensors = dict[str, torch.Tensor]
+Pairs = list[tuple[str, tuple[str, ...]]]
+"""Our tensor and the public ones it joins."""
 
 
 def _block(prefix: str, input_norm: bool = True) -> Names:
@@ -17,6 +27,8 @@ def _block(prefix: str, input_norm: bool = True) -> Names:
     names: Names = {
         "stages.{i}.block.qkv": (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj"),
         "stages.{i}.block.out": f"{attention}.o_proj",
+        "stages.{i}.block.query_norm": f"{attention}.q_norm",
+        "stages.{i}.block.key_norm": f"{attention}.k_norm",
         "stages.{i}.block.mlp_norm": f"{prefix}.post_attention_layernorm",
         "stages.{i}.block.gate_up": (f"{mlp}.gate_proj", f"{mlp}.up_proj"),
         "stages.{i}.block.down": f"{mlp}.down_proj",
@@ -27,7 +39,8 @@ def _block(prefix: str, input_norm: bool = True) -> Names:
 def _eagle3(prefix: str) -> Names:
     return {
         "fuse": "fc",
-        "fuse_norm": "fc_norm",
+        "fuse_norm": "input_norm",
+        "layer_norms.{l}": "fc_norm.{l}",
         "stages.{i}.embedding_norm": f"{prefix}.input_layernorm",
         "stages.{i}.feature_norm": f"{prefix}.hidden_norm",
         "stages.{i}.output_norm": "norm",
@@ -37,7 +50,10 @@ def _eagle3(prefix: str) -> Names:
 
 
 LAYOUTS: dict[str, Names] = {
-    "eagle": {"stages.{i}.project": "fc", "embedding": "embed_tokens"} | _block("layers.0", input_norm=False),
+    "eagle": {"stages.{i}.project": "fc", "embedding": "embed_tokens", "head": "lm_head"}
+    | _block("layers.0", input_norm=False),
+    "speculators eagle": {"stages.{i}.project": "fusion_fc", "embedding": "embed_tokens", "head": "lm_head"}
+    | _block("transformer", input_norm=False),
     "eagle3": _eagle3("midlayer"),
     "speculators eagle3": _eagle3("layers.0"),
     "deepseek mtp": {
@@ -45,6 +61,8 @@ LAYOUTS: dict[str, Names] = {
         "stages.{i}.feature_norm": "model.layers.{n}.hnorm",
         "stages.{i}.project": "model.layers.{n}.eh_proj",
         "stages.{i}.output_norm": "model.layers.{n}.shared_head.norm",
+        "embedding": "model.layers.{base}.embed_tokens",
+        "head": "model.layers.{base}.shared_head.head",
     }
     | _block("model.layers.{n}"),
     "qwen mtp": {
@@ -66,16 +84,35 @@ LAYOUTS: dict[str, Names] = {
 }
 
 
-def pairs(layout: str, modules: int, base: int = 0, layers: int = 1) -> list[tuple[str, tuple[str, ...]]]:
+SHARED = re.compile(r"(.*\.)?(rotary_emb\.inv_freq|d2t|t2d|token_map|verifier_lm_head\.weight|verifier_norm\.weight)")
+"""Tensors that hold nothing of the head's own, or are read apart."""
+TARGETS = re.compile(r"(.*\.)?(embed_tokens|shared_head\.head)\.weight")
+"""Tensors that may repeat the target's own embedding and output matrix, which MTP modules share."""
+
+
+def of_layout(layout: str, name: str, base: int) -> bool:
+    """Whether a tensor of a checkpoint belongs to a layout; others may stand beside it, as the target's do beside MTP.
+
+    base: the target's number of layers.
+    """
+    if layout == "deepseek mtp":
+        found = re.match(r"model\.layers\.(\d+)\.", name)
+        return bool(found) and int(found.group(1)) >= base
+    prefix = {"qwen mtp": "mtp.", "mimo mtp": "model.mtp_layers."}.get(layout, "")
+    return name.startswith(prefix)
+
+
+def pairs(layout: str, modules: int, base: int = 0, layers: int = 1) -> Pairs:
     """(our tensor, the public ones it joins) of a layout: weights and biases, some of which a checkpoint may lack.
 
-    modules: how many; base: the target's number of layers; layers: residual layers in each Medusa head.
+    modules: how many; base: the target's number of layers; layers: residual layers in each Medusa head, or hidden
+    states that an EAGLE-3 head reads.
     """
     found = {}
     for ours, public in LAYOUTS[layout].items():
         for i in range(modules):
             for at in range(layers):
-                places = {"i": i, "n": base + i, "l": at, "m": layers}
+                places = {"i": i, "n": base + i, "base": base, "l": at, "m": layers}
                 joined = (public,) if isinstance(public, str) else public
                 for kind in ("weight", "bias"):
                     name = f"{ours.format(**places)}.{kind}"
@@ -83,7 +120,30 @@ def pairs(layout: str, modules: int, base: int = 0, layers: int = 1) -> list[tup
     return list(found.items())
 
 
-def from_public(public: dict[str, torch.Tensor], names: list[tuple[str, tuple[str, ...]]]) -> dict[str, torch.Tensor]:
+def fill(module: nn.Module, public: Tensors, names: Pairs) -> None:
+    """Load a module from public tensors. Raises `ValueError` that names tensors which are missing, of another shape
+    than the module's, or left over: a head with a part that is not run would guess badly without a word.
+    """
+    places, expected, ours = dict(names), module.state_dict(), from_public(public, names)
+    missing = [part for name in expected if name not in ours for part in places.get(name, (name,))]
+    if missing := [part for part in missing if part not in public]:
+        raise ValueError(f"tensors are missing: {_listed(missing)}")
+    used = {part for name in expected for part in places[name]}
+    spare = sorted(name for name in public.keys() - used if not (SHARED.fullmatch(name) or TARGETS.fullmatch(name)))
+    if spare:
+        raise ValueError(f"this version has no place for some of its tensors: {_listed(spare)}")
+    for name, value in expected.items():
+        if ours[name].shape != value.shape:
+            joined = " + ".join(places[name])
+            raise ValueError(f"{joined} has the shape {list(ours[name].shape)}, {list(value.shape)} is needed")
+    module.load_state_dict({name: ours[name] for name in expected})
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def from_public(public: Tensors, names: Pairs) -> Tensors:
     """Our tensors, of those that are all there."""
     return {
         ours: torch.cat([public[part] for part in parts])
@@ -92,9 +152,7 @@ def from_public(public: dict[str, torch.Tensor], names: list[tuple[str, tuple[st
     }
 
 
-def to_public(
-    ours: dict[str, torch.Tensor], names: list[tuple[str, tuple[str, ...]]], rows: dict[str, list[int]]
-) -> dict[str, torch.Tensor]:
+def to_public(ours: Tensors, names: Pairs, rows: dict[str, list[int]]) -> Tensors:
     """The public tensors of ours. rows: by the end of our name, how many rows each joined part has."""
     public = {}
     for name, parts in names:

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from specworkbench.engine.heads.blocks import linear
+from specworkbench.engine.heads.feature import over_vocabulary
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,11 @@ class MedusaHeads(nn.Module):
 
     layers = (-1,)
 
-    def __init__(self, shape: MedusaShape):
+    def __init__(self, shape: MedusaShape, target_ids: torch.Tensor | None = None):
+        """target_ids: (vocabulary,) int64, the target's id of each entry of a truncated vocabulary."""
         super().__init__()
         self.shape = shape
+        self.register_buffer("target_ids", target_ids, persistent=False)
         self.stages = nn.ModuleList(
             nn.Sequential(*(ResidualLayer(shape.width) for _ in range(shape.layers))) for _ in range(shape.heads)
         )
@@ -54,6 +57,9 @@ class MedusaHeads(nn.Module):
         """hidden (..., n, width) to logits (..., n, vocabulary) of head 0, 1, ..."""
         return linear(self.stages[head](hidden), self.heads[head])
 
+    def logits(self, hidden: torch.Tensor, head: int, size: int) -> torch.Tensor:
+        """hidden (n, width) to logits (n, size) of a head over the target's vocabulary of that size."""
+        return over_vocabulary(self(hidden, head), self.target_ids, size)
 
 def likely_paths(ranks: tuple[tuple[float, ...], ...], nodes: int) -> list[tuple[int, ...]]:
     """The `nodes` paths of candidates most likely to be accepted, most likely first (Cai et al. 2024, section 2.3.3).

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from specworkbench.engine.contracts import Context
-from specworkbench.engine.heads.blocks import Angles, BlockCache
+from specworkbench.engine.heads.blocks import Angles
 from specworkbench.engine.heads.feature import FeatureHead
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Recurrent:
     """
 
     def __init__(self, head: FeatureHead):
-        self.head, self.cache = head, BlockCache()
+        self.head, self.cache = head, head.new_caches()[0]
         self.forwards = self.positions = 0
         self._features = self._headed = torch.empty(0)  # of the last step: what it gave
         self._true = 0
@@ -81,7 +81,7 @@ class Chained:
 
     def __init__(self, head: FeatureHead):
         self.head = head
-        self.caches = [BlockCache() for _ in head.stages]
+        self.caches = head.new_caches()
         self.forwards = self.positions = 0
         self._outputs = [torch.empty(0)] * len(head.stages)
         self._starts = [0] * len(head.stages)  # the position of each output's first row

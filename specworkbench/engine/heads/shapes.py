@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import torch
 from transformers import LlamaConfig
 
 from specworkbench.engine.heads.feature import FeatureShape
+from specworkbench.engine.heads.layouts import Tensors
 from specworkbench.engine.models import LanguageModel
 
 BLOCK_KEYS = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "rms_norm_eps",
     "hidden_act", "rope_theta", "rope_scaling", "rope_parameters", "max_position_embeddings", "vocab_size",
 )  # fmt: skip
+MARK = "specworkbench_head"
+"""The key that `files.save_head` adds to a public configuration."""
 
 
-def recognised(tensors: dict[str, torch.Tensor], config: dict[str, Any]) -> str | None:
+def recognised(names: Collection[str]) -> str | None:
     """The layout, by the names of the tensors (widths may mislead); None for one that is not known."""
-    names = tensors.keys()
     if any(name.startswith("midlayer.") for name in names):
         return "eagle3"
     if "layers.0.hidden_norm.weight" in names:
         return "speculators eagle3"
+    if "fusion_fc.weight" in names:
+        return "speculators eagle"
     if "fc.weight" in names and "layers.0.self_attn.q_proj.weight" in names:
         return "eagle"
     if any(re.fullmatch(r"model\.layers\.\d+\.eh_proj\.weight", name) for name in names):
@@ -37,102 +42,173 @@ def recognised(tensors: dict[str, torch.Tensor], config: dict[str, Any]) -> str 
     return "medusa" if "0.0.linear.weight" in names else None
 
 
-def medusa_layout(layout: str, tensors: dict[str, torch.Tensor]) -> tuple[int, int]:
-    """(heads, residual layers in each), counted in the tensors: a public configuration may be out of date."""
-    vllm = layout == "vllm medusa"
-    pattern = r"blocks\.(\d+)\.layers\.(\d+)\.weight" if vllm else r"(\d+)\.(\d+)\.linear\.weight"
-    found = [match.groups() for name in tensors if (match := re.fullmatch(pattern, name))]
-    return 1 + max(int(head) for head, _ in found), 1 + max(int(layer) for _, layer in found)
-
-
-def feature_shape(
-    layout: str, config: dict[str, Any], tensors: dict[str, torch.Tensor], target: LanguageModel
-) -> FeatureShape:
-    """The shape of a feature head in a layout. Raises `ValueError` where tensors and target do not fit together."""
-    own = target.model.config.get_text_config()
-    if "mtp" in layout:
-        return _mtp_shape(layout, config, tensors, target)
+def eagle_shape(layout: str, config: dict[str, Any], tensors: Tensors, target: LanguageModel) -> FeatureShape:
+    """The shape of an EAGLE-1/2 or EAGLE-3 head. Raises `ValueError` where tensors, configuration and target differ."""
+    prefix = {"eagle3": "midlayer", "speculators eagle": "transformer"}.get(layout, "layers.0")
     inner = config.get("transformer_layer_config") or config
-    block = _block_config(inner, tensors, "midlayer" if layout == "eagle3" else "layers.0")
-    if layout == "eagle":
-        return FeatureShape(
-            block, (-1,), own.hidden_size, norm_embedding=False, norm_feature=False, norm_input=False,
-            norm_output=False, project_bias="fc.bias" in tensors,
-            own_embedding=_differs(tensors, "embed_tokens.weight", target),
-        )  # fmt: skip
-    layers = _feature_layers(config, own.num_hidden_layers)
-    width = int(config.get("target_hidden_size") or own.hidden_size)
-    fused = "fc.weight" in tensors
-    if fused and tensors["fc.weight"].shape[1] != len(layers) * own.hidden_size:
+    if int(inner.get("num_hidden_layers", 1)) != 1:
+        raise ValueError(f"its configuration has {inner['num_hidden_layers']} blocks; only heads of one block are run")
+    block = block_config(inner, tensors, prefix)
+    shared = {"own_embedding": _own_embedding(block, tensors, target), "vocabulary": _rows(tensors, "lm_head.weight")}
+    if not shared["vocabulary"]:
+        _check_borrowed(block.hidden_size, target)
+    if layout.endswith("eagle3"):
+        return _eagle3_shape(config, block, tensors, target, shared, layout)
+    if config.get("layernorms"):
         raise ValueError(
-            f"fc.weight reads {tensors['fc.weight'].shape[1]} features, and {len(layers)} layers of the target have "
-            f"{own.hidden_size} each"
+            "it has the extra norms of speculators' EAGLE ('layernorms': true), which speculators and vLLM place "
+            "differently; only heads without them are read"
         )
-    speculators = layout.startswith("speculators")
+    bias = config.get("fusion_bias" if layout.startswith("speculators") else "bias", False)
     return FeatureShape(
-        block, layers, width, vocabulary=tensors["lm_head.weight"].shape[0] if "lm_head.weight" in tensors else 0,
-        fused=fused, wide=True, norm_fused="fc_norm.weight" in tensors,
-        residual_normed=bool(config.get("norm_before_residual", speculators)),
-        feeds_normed=bool(config.get("norm_output", False)),
-        own_embedding=_differs(tensors, "embed_tokens.weight", target),
+        block, (-1,), hidden_size(target), norm_embedding=False, norm_feature=False, norm_input=False,
+        norm_output=False, project_bias=bool(bias) or any(name in tensors for name in ("fc.bias", "fusion_fc.bias")),
+        **shared,
     )  # fmt: skip
 
 
-def _mtp_shape(
-    layout: str, config: dict[str, Any], tensors: dict[str, torch.Tensor], target: LanguageModel
-) -> FeatureShape:
-    own = target.model.config.get_text_config()
-    prefix = {
-        "deepseek mtp": f"model.layers.{own.num_hidden_layers}", "qwen mtp": "mtp.layers.0",
-        "mimo mtp": "model.mtp_layers.0",
-    }[layout]  # fmt: skip
-    if f"{prefix}.mlp.gate_proj.weight" not in tensors or f"{prefix}.self_attn.q_proj.weight" not in tensors:
+def _eagle3_shape(
+    config: dict[str, Any], block: LlamaConfig, tensors: Tensors, target: LanguageModel, shared: dict[str, int],
+    layout: str,
+) -> FeatureShape:  # fmt: skip
+    """norm_before_residual: absent means True in speculators' format (as vLLM reads it), and False elsewhere.
+
+    norm_output: the next step gets the normed output (speculators, from 2026 on); elsewhere the un-normed one.
+    """
+    inner = config.get("eagle_config") or {}
+    own, fused = hidden_size(target), bool(inner.get("use_aux_hidden_state", True))
+    layers = _feature_layers(config, target, layout) if fused else (-1,)
+    width = int(config.get("target_hidden_size") or own)
+    if width != own:
+        raise ValueError(f"it was made for a target of width {width}, {target.name} has {own}")
+    if fused and "fc.weight" in tensors and tensors["fc.weight"].shape[1] != len(layers) * own:
         raise ValueError(
-            f"its block {prefix} has no plain attention and feed-forward (a mixture of experts, or latent attention), "
-            "which this version does not run"
+            f"fc.weight reads {tensors['fc.weight'].shape[1]} features, and {len(layers)} hidden states of the target "
+            f"have {own} each; the configuration's eagle_aux_hidden_state_layer_ids may name others"
         )
-    modules = sum(bool(re.fullmatch(_counted(layout), name)) for name in tensors)
-    block = _block_config(own.to_dict() | config, tensors, prefix)
+    if not fused and own != block.hidden_size:
+        raise ValueError(
+            f"it reads the last hidden state as it is (use_aux_hidden_state is false), which has width {own}, and its "
+            f"block has {block.hidden_size}"
+        )
     return FeatureShape(
-        block, (-1,), own.hidden_size, modules=modules, feature_first=layout == "mimo mtp",
-        feeds_normed=bool(config.get("chains_normed_feature", layout != "deepseek mtp")),
+        block, layers, width, fused=fused, wide=True,
+        norm_fused=_said(config, "norm_before_fc") or "input_norm.weight" in tensors,
+        norm_layers=_said(config, "fc_norm") or "fc_norm.0.weight" in tensors,
+        residual_normed=bool(config.get("norm_before_residual", "speculators_model_type" in config)),
+        feeds_normed=bool(config.get("norm_output", False)), **shared,
     )  # fmt: skip
 
 
-def _counted(layout: str) -> str:
-    return {
-        "deepseek mtp": r"model\.layers\.\d+\.eh_proj\.weight", "qwen mtp": r"mtp\.fc\.weight",
-        "mimo mtp": r"model\.mtp_layers\.\d+\.input_proj\.weight",
-    }[layout]  # fmt: skip
-
-
-def _block_config(inner: dict[str, Any], tensors: dict[str, torch.Tensor], prefix: str) -> LlamaConfig:
+def block_config(inner: dict[str, Any], tensors: Tensors, prefix: str) -> LlamaConfig:
+    """A Llama block: sizes from a configuration, biases and norms by the tensors. Raises `ValueError` for others."""
     given = {key: inner[key] for key in BLOCK_KEYS if inner.get(key) is not None}
     config = LlamaConfig(**given, num_hidden_layers=1)
+    partial = (config.rope_parameters or {}).get("partial_rotary_factor", 1.0)
+    if inner.get("partial_rotary_factor", partial) != 1.0:
+        raise ValueError("its block turns a part of each head only (partial_rotary_factor), which is not run here")
     config.attention_bias = f"{prefix}.self_attn.q_proj.bias" in tensors
     config.mlp_bias = f"{prefix}.mlp.gate_proj.bias" in tensors
+    config.qk_norm = f"{prefix}.self_attn.q_norm.weight" in tensors
+    sliding = (inner.get("layer_types") or [""])[0] == "sliding_attention"
+    config.window = int(inner.get("sliding_window") or 0) if sliding else 0
     return config
 
 
-def _feature_layers(config: dict[str, Any], depth: int) -> tuple[int, ...]:
-    """The hidden states an EAGLE-3 head reads; by default SafeAILab's: 2, the middle, the third from the end."""
+def hidden_size(target: LanguageModel) -> int:
+    """Width of the target's hidden states."""
+    return target.model.config.get_text_config().hidden_size
+
+
+def _said(config: dict[str, Any], key: str) -> bool:
+    return bool(config.get(key) or (config.get("eagle_config") or {}).get(key))
+
+
+def _feature_layers(config: dict[str, Any], target: LanguageModel, layout: str) -> tuple[int, ...]:
+    """The hidden states an EAGLE-3 head reads; by default SafeAILab's: 2, the middle, the third from the end.
+
+    Number i is the state BEFORE layer i, transformers' hidden_states[i], in SafeAILab's code, vLLM and speculators. In
+    SpecForge, SGLang and ModelOpt it is the output of layer i, hidden_states[i + 1]. A configuration does not say which
+    it means; but 1, n//2 - 1, n - 4 is the others' default, the same three states, and is read so.
+    """
+    depth = target.model.config.get_text_config().num_hidden_layers
     inner = config.get("eagle_config") or {}
     given = config.get("eagle_aux_hidden_state_layer_ids") or inner.get("eagle_aux_hidden_state_layer_ids")
-    return tuple(given) if given else (2, depth // 2, depth - 3)
+    default = (2, depth // 2, depth - 3)
+    layers = tuple(int(layer) for layer in given) if given else default
+    outputs = layers == tuple(layer - 1 for layer in default)
+    if outputs and layout == "eagle3" and MARK not in config:
+        layers = default
+    if min(layers) < 0 or max(layers) > depth:
+        raise ValueError(f"it reads the hidden states {list(layers)}; the target has 0 to {depth}")
+    return layers
 
 
-def _differs(tensors: dict[str, torch.Tensor], name: str, target: LanguageModel) -> bool:
-    """Whether the head brings an embedding that is not just the target's own again."""
-    if name not in tensors:
-        return False
+def _rows(tensors: Tensors, name: str) -> int:
+    return tensors[name].shape[0] if name in tensors else 0
+
+
+def _check_borrowed(width: int, target: LanguageModel) -> None:
+    own = target.model.get_output_embeddings().weight.shape[1]
+    if width != own:
+        raise ValueError(
+            f"it has no lm_head, and its block of width {width} does not fit the target's, which reads {own}"
+        )
+
+
+def _own_embedding(block: LlamaConfig, tensors: Tensors, target: LanguageModel) -> int:
+    """Rows of the embedding that the head brings; 0 where that is only the target's own again, or there is none."""
     own = target.model.get_input_embeddings().weight
-    given = tensors[name]
+    if "embed_tokens.weight" in tensors:
+        given = tensors["embed_tokens.weight"]
+        if given.shape[0] < target.vocab_size:
+            raise ValueError(f"its embed_tokens has {given.shape[0]} rows, the target {target.vocab_size} tokens")
+        return given.shape[0] if differs(given, own) else 0
+    if own.shape[1] != block.hidden_size:
+        raise ValueError(
+            f"its block has width {block.hidden_size}, the target's embedding {own.shape[1]}; it must bring an "
+            "embed_tokens.weight of its own"
+        )
+    return 0
+
+
+def differs(given: torch.Tensor, own: torch.Tensor) -> bool:
+    """Whether a stored tensor is another than the target's, in the target's dtype."""
     return given.shape != own.shape or not torch.equal(given.to(own.dtype), own.detach().to("cpu"))
+
+
+def target_ids(tensors: Tensors, rows: int, target: LanguageModel) -> torch.Tensor | None:
+    """(rows,) int64, the target's id of each entry of a reduced vocabulary, from d2t, which holds OFFSETS: i + d2t[i].
+
+    None where the head's vocabulary is the target's. Raises `ValueError` for ids that are none, or that come twice.
+    """
+    if "d2t" not in tensors:
+        if rows and rows < target.vocab_size:
+            raise ValueError(f"its lm_head has {rows} rows, the target {target.vocab_size} tokens, and there is no d2t")
+        return None
+    offsets = tensors["d2t"].long()
+    if not rows:
+        raise ValueError("it has a reduced vocabulary (d2t), and lm_head.weight is missing")
+    if offsets.shape != (rows,):
+        raise ValueError(f"its d2t has {offsets.numel()} entries, its lm_head {rows} rows")
+    if not offsets.any() and rows >= target.vocab_size:
+        return None
+    return checked_ids(offsets + torch.arange(rows), "d2t", target)
+
+
+def checked_ids(ids: torch.Tensor, name: str, target: LanguageModel) -> torch.Tensor:
+    """The ids, if each is a token of the target and none comes twice. Raises `ValueError` naming the tensor."""
+    outside = ids[(ids < 0) | (ids >= target.vocab_size)]
+    if outside.numel():
+        raise ValueError(f"its {name} leads to token {int(outside[0])}, the target has {target.vocab_size} tokens")
+    if ids.unique().numel() != ids.numel():
+        raise ValueError(f"its {name} leads to some token twice")
+    return ids
 
 
 def feature_config(shape: FeatureShape, target: LanguageModel, kind: str) -> dict[str, Any]:
     """config.json of a head of ours: the block's, and what its public layout says beside it."""
-    block = shape.config.to_dict()
+    block, depth = shape.config.to_dict(), target.model.config.get_text_config().num_hidden_layers
     config = {key: block[key] for key in BLOCK_KEYS if block.get(key) is not None}
     config |= {"num_hidden_layers": 1, "model_type": "llama", "torch_dtype": "float16", "vocab_size": target.vocab_size}
     if kind == "eagle":
@@ -143,13 +219,13 @@ def feature_config(shape: FeatureShape, target: LanguageModel, kind: str) -> dic
             "norm_before_residual": shape.residual_normed,
             "norm_output": shape.feeds_normed,
             "eagle_config": {
-                "eagle_aux_hidden_state_layer_ids": list(shape.layers), "use_aux_hidden_state": True,
-                "norm_before_fc": shape.norm_fused,
+                "eagle_aux_hidden_state_layer_ids": [layer % (depth + 1) for layer in shape.layers],
+                "use_aux_hidden_state": shape.fused, "norm_before_fc": shape.norm_fused, "fc_norm": shape.norm_layers,
             },
         }  # fmt: skip
     return config | {
         "architectures": ["LlamaForCausalLM"],
         "num_nextn_predict_layers": shape.modules,
-        "num_target_layers": target.model.config.get_text_config().num_hidden_layers,
+        "num_target_layers": depth,
         "chains_normed_feature": shape.feeds_normed,
     }

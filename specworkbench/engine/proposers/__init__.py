@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specworkbench.engine.contracts import Proposer
-from specworkbench.engine.models import EMBEDDED, LanguageModel
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.dial import DialProposer, OracleProposer, RandomProposer
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.draft_tree import TreeDraftProposer
@@ -42,8 +42,8 @@ def make_proposer(
     """A proposer by name, with its own settings (`min_n`, `max_n` for ngram; `min_prob`, `corpus`, ... for suffix).
 
     draft: its weights, loaded, or their name (then the target must be given); when None, what it uses by default for
-    the embedded target. Raises `InputError` for an unknown name or setting, missing or unfit weights, or a setting out
-    of range.
+    this target (see `Proposer.default_for`). Raises `InputError` for an unknown name or setting, missing or unfit
+    weights, or a setting out of range.
     """
     kind = proposer_named(name)
     _check_settings(kind, settings)
@@ -66,7 +66,7 @@ def proposer_named(name: str) -> type[Proposer]:
 
 def default_weights(kind: type[Proposer], target: str) -> str | None:
     """What a proposer uses for the target of that name when no weights are named."""
-    return kind.default_weights if target == EMBEDDED else None
+    return kind.default_for(target)
 
 
 def chosen_weights(kind: type[Proposer], draft: Any, target: str) -> Any:

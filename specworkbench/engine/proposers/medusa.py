@@ -62,7 +62,7 @@ class MedusaProposer(Proposer):
         if hidden is None or not hidden.shape[0]:
             return nothing(context)
         depth, last = min(gamma, self.heads.shape.heads), hidden[-1:].to(self.heads.heads[0].weight.dtype)
-        logits = [self.heads(last, head)[:, : context.vocab_size] for head in range(depth)]
+        logits = [self.heads.logits(last, head, context.vocab_size) for head in range(depth)]
         if self.nodes:
             return self._tree(context, choose, logits)
         rows = [context.sampler(row, context.seen) for row in logits]
