@@ -10,6 +10,7 @@ from specworkbench.engine.models import EMBEDDED, LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
+from specworkbench.engine.proposers.other_vocabulary import OtherVocabularyProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
 from specworkbench.errors import InputError
 
@@ -18,6 +19,7 @@ PROPOSERS: dict[str, type[Proposer]] = {
     for proposer in (
         NoProposer,
         DraftModelProposer,
+        OtherVocabularyProposer,
         NgramProposer,
         SuffixProposer,
     )
@@ -100,6 +102,6 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "default_weights",
-    "make_proposer", "parse_settings", "proposer_named",
+    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "OtherVocabularyProposer", "SuffixProposer",
+    "default_weights", "make_proposer", "parse_settings", "proposer_named",
 ]  # fmt: skip
