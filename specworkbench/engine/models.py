@@ -217,7 +217,7 @@ def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
     raise InputError(
         f"{draft.name} has another vocabulary than {target.name} ({len(theirs)} and {len(ours)} tokens; the first "
         f"difference is id {first}: {other.get(first)!r} against {by_id.get(first)!r}); the proposer draft_model needs "
-        "the same one, the proposer other_vocabulary (planned, not in this version) is the one for such a pair"
+        "the same one, the proposer other_vocabulary works with any pair"
     )
 
 

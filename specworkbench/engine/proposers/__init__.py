@@ -15,6 +15,7 @@ from specworkbench.engine.proposers.medusa import MedusaProposer
 from specworkbench.engine.proposers.mtp import MtpProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
+from specworkbench.engine.proposers.other_vocabulary import OtherVocabularyProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
 from specworkbench.errors import InputError
 
@@ -24,6 +25,7 @@ PROPOSERS: dict[str, type[Proposer]] = {
         NoProposer,
         DraftModelProposer,
         TreeDraftProposer,
+        OtherVocabularyProposer,
         NgramProposer,
         SuffixProposer,
         EagleProposer,
@@ -129,6 +131,7 @@ __all__ = [
     "NgramProposer",
     "NoProposer",
     "OracleProposer",
+    "OtherVocabularyProposer",
     "PROPOSERS",
     "RandomProposer",
     "SuffixProposer",
