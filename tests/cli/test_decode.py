@@ -247,7 +247,7 @@ def test_a_folder_that_is_no_model_is_refused(refused, tmp_path):
         (("--target", "embedded/draft-xxl", "--proposer", "none"), "no embedded model"),
         (("--target", "/no/such/folder", "--draft", "embedded"), "no model folder"),
         (("--target", "/no/such/folder"), "needs a draft"),
-        (("--proposer", "crystal_ball"), "no proposer 'crystal_ball'"),
+        (("--proposer", "magic"), "no proposer 'magic'"),
         (("--rule", "guess"), "no rule 'guess'"),
         (("--rule", "greedy"), "only at temperature 0"),
         (("--temperature", "-1"), "temperature is -1"),

@@ -13,7 +13,9 @@ from typing import Any
 
 from specworkbench.engine import LanguageModel, Proposer
 from specworkbench.engine.proposers import PROPOSERS
+from specworkbench.equivalence.toys import LETTERS
 from tests.engine import toy_heads
+from tests.engine.toy_tokenizers import spelled, toy
 from tests.engine.toys import toy_model
 
 EOS = 2
@@ -31,6 +33,15 @@ def toy_draft(target: LanguageModel) -> LanguageModel:
     """A smaller model of the target's vocabulary."""
     eos = target.eos_ids[0] if target.eos_ids else None
     return toy_model(target.vocab_size, seed=1, eos=eos, context=target.max_context, layers=1, width=8, sharpness=2.0)
+
+
+@cache
+def toy_stranger(target: LanguageModel) -> LanguageModel:
+    """A model of another vocabulary: the letters in another order, and one token of two letters."""
+    eos = LETTERS[target.eos_ids[0]] if target.eos_ids else None
+    letters = [LETTERS[i] for i in reversed(range(target.vocab_size))]
+    small = dict(context=target.max_context, layers=1, width=8, sharpness=2.0)
+    return toy(spelled(*letters, "ab", eos=eos), seed=5, eos=None if eos is None else letters.index(eos), **small)
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,11 @@ CASES = (
     Case("mtp", weights=toy_heads.mtp, runs_model=True, caches=True),
     Case("medusa", weights=toy_heads.medusa, runs_model=True),
     Case("medusa", weights=toy_heads.medusa, settings={"nodes": 5}, label="medusa tree", runs_model=True),
+    Case("other_vocabulary", weights=toy_stranger, runs_model=True, caches=True),
+    Case(
+        "other_vocabulary", weights=toy_stranger, settings={"method": "intersection"}, label="shared tokens",
+        runs_model=True, caches=True,
+    ),
     Case("ngram", settings={"max_n": 3}),
     Case("suffix"),
     Case("dial", settings={"alpha": 0.6}, runs_model=True, caches=True),
