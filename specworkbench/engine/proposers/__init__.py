@@ -8,6 +8,7 @@ from typing import Any
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import EMBEDDED, LanguageModel
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
+from specworkbench.engine.proposers.layer_skip import LayerSkipProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
@@ -20,6 +21,7 @@ PROPOSERS: dict[str, type[Proposer]] = {
         DraftModelProposer,
         NgramProposer,
         SuffixProposer,
+        LayerSkipProposer,
     )
 }
 
@@ -100,6 +102,6 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "NgramProposer", "NoProposer", "SuffixProposer", "default_weights",
-    "make_proposer", "parse_settings", "proposer_named",
+    "PROPOSERS", "DraftModelProposer", "LayerSkipProposer", "NgramProposer", "NoProposer", "SuffixProposer",
+    "default_weights", "make_proposer", "parse_settings", "proposer_named",
 ]  # fmt: skip
