@@ -94,7 +94,9 @@ def test_the_target_computes_as_before_and_keeps_its_layers(forward):
     target = TARGETS[forward]
     ids = torch.tensor([0, 3, 1])
     before = target.forward(ids, target.new_cache()).logits
-    decode("abc", target=target, proposer=make_proposer("layer_skip", target=target, subset=(1, 3)), capture=None)
+    proposer = make_proposer("layer_skip", target=target, subset=(1, 3))
+    decode("abc", target=target, proposer=proposer, capture=None)
+    assert list(proposer.draft.model.model.layers) == [target.model.model.layers[1], target.model.model.layers[3]]
     assert torch.equal(target.forward(ids, target.new_cache()).logits, before)
     assert target.model.config.num_hidden_layers == len(target.model.model.layers) == 4
     assert [layer.self_attn.layer_idx for layer in target.model.model.layers] == [0, 1, 2, 3]

@@ -11,6 +11,7 @@ from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.layer_skip import LayerSkipProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
+from specworkbench.engine.proposers.parallel import ParallelProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
 from specworkbench.errors import InputError
 
@@ -22,6 +23,7 @@ PROPOSERS: dict[str, type[Proposer]] = {
         NgramProposer,
         SuffixProposer,
         LayerSkipProposer,
+        ParallelProposer,
     )
 }
 
@@ -102,6 +104,6 @@ def _such_as(kind: type[Proposer]) -> str:
 
 
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "LayerSkipProposer", "NgramProposer", "NoProposer", "SuffixProposer",
-    "default_weights", "make_proposer", "parse_settings", "proposer_named",
+    "PROPOSERS", "DraftModelProposer", "LayerSkipProposer", "NgramProposer", "NoProposer", "ParallelProposer",
+    "SuffixProposer", "default_weights", "make_proposer", "parse_settings", "proposer_named",
 ]  # fmt: skip
