@@ -11,6 +11,7 @@ results equal its own up to rounding. Architectures that are not listed go throu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +53,9 @@ def can_fuse(model: Any) -> bool:
 
 @dataclass
 class _Layer:
-    """What one decoder layer needs; norms are (weight, epsilon)."""
+    """What one decoder layer needs; norms are (weight, epsilon), number is its place in the model and in the cache."""
 
+    number: int
     before_attention: tuple[torch.Tensor, float]
     mixed: Affine
     query_norm: tuple[torch.Tensor, float] | None
@@ -75,7 +77,7 @@ class FusedForward:
         self.head_dim, self.scaling = attention.head_dim, attention.scaling
         self.heads = attention.q_proj.out_features // self.head_dim
         self.kv_heads = attention.k_proj.out_features // self.head_dim
-        self.layers = [_layer(layer) for layer in model.model.layers]
+        self.layers = [_layer(number, layer) for number, layer in enumerate(model.model.layers)]
         self._cos = self._sin = torch.empty(0, self.head_dim)
 
     def __call__(
@@ -102,7 +104,7 @@ class FusedForward:
         for index, layer in enumerate(self.layers):
             if index in wanted:
                 hidden[wanted[index]] = x
-            x = self._attend(layer, index, x, cos, sin, causal, cache)
+            x = self._attend(layer, x, cos, sin, causal, cache)
             x = x + _gated(layer, _normed(x, layer.before_mlp))
         x = _normed(x, _norm(self._model.model.norm))
         if len(self.layers) in wanted:
@@ -110,8 +112,14 @@ class FusedForward:
         head = self._model.lm_head
         return product(x if rows is None else x[-rows:], head.weight, head.bias), hidden
 
+    def only(self, numbers: Sequence[int]) -> FusedForward:
+        """The same forward through these layers alone, which keep their numbers in the cache."""
+        some = copy(self)
+        some.layers = [self.layers[number] for number in numbers]
+        return some
+
     def _attend(
-        self, layer: _Layer, index: int, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor,
+        self, layer: _Layer, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor,
         causal: torch.Tensor | None, cache: Cache,
     ) -> torch.Tensor:  # fmt: skip
         """x (n, width) and what attention adds to it."""
@@ -123,7 +131,7 @@ class FusedForward:
             turning = torch.cat([query, key], dim=1)
         first, second = turning.chunk(2, dim=-1)
         turned = (turning * cos + torch.cat([-second, first], dim=-1) * sin).transpose(0, 1).unsqueeze(0)
-        key, value = cache.update(turned[:, heads:], value.transpose(0, 1).unsqueeze(0), index)
+        key, value = cache.update(turned[:, heads:], value.transpose(0, 1).unsqueeze(0), layer.number)
         attended = functional.scaled_dot_product_attention(
             turned[:, :heads], key, value, causal,
             is_causal=causal is None and n > 1, scale=self.scaling, enable_gqa=self.kv_heads < heads,
@@ -170,10 +178,11 @@ def _normed(x: torch.Tensor, norm: tuple[torch.Tensor, float]) -> torch.Tensor:
     return functional.rms_norm(x, weight.shape, weight, epsilon)
 
 
-def _layer(layer: Any) -> _Layer:
+def _layer(number: int, layer: Any) -> _Layer:
     attention, mlp = layer.self_attn, layer.mlp
     has_norms = hasattr(attention, "q_norm")
     return _Layer(
+        number,
         _norm(layer.input_layernorm),
         _joined(attention.q_proj, attention.k_proj, attention.v_proj),
         _norm(attention.q_norm) if has_norms else None,

@@ -13,6 +13,7 @@ from typing import Any
 
 from specworkbench.engine import LanguageModel, Proposer
 from specworkbench.engine.proposers import PROPOSERS
+from specworkbench.engine.proposers.parallel import PardDraft
 from specworkbench.equivalence.toys import LETTERS
 from tests.engine import toy_heads
 from tests.engine.toy_tokenizers import spelled, toy
@@ -36,12 +37,21 @@ def toy_draft(target: LanguageModel) -> LanguageModel:
 
 
 @cache
+def toy_masked(target: LanguageModel) -> PardDraft:
+    """A draft with one row more than the vocabulary, for its mask."""
+    small = dict(context=target.max_context, layers=1, width=8, sharpness=2.0)
+    eos = target.eos_ids[0] if target.eos_ids else None
+    mask = target.vocab_size
+    return PardDraft(toy_model(mask, seed=6, eos=eos, rows=mask + 1, **small), mask)
+
+
+@cache
 def toy_stranger(target: LanguageModel) -> LanguageModel:
     """A model of another vocabulary: the letters in another order, and one token of two letters."""
     eos = LETTERS[target.eos_ids[0]] if target.eos_ids else None
     letters = [LETTERS[i] for i in reversed(range(target.vocab_size))]
     small = dict(context=target.max_context, layers=1, width=8, sharpness=2.0)
-    return toy(spelled(*letters, "ab", eos=eos), seed=5, eos=None if eos is None else letters.index(eos), **small)
+    return toy(spelled(*letters, "ab", eos=eos), seed=1, eos=None if eos is None else letters.index(eos), **small)
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,9 @@ CASES = (
         "other_vocabulary", weights=toy_stranger, settings={"method": "intersection"}, label="shared tokens",
         runs_model=True, caches=True,
     ),
+    Case("layer_skip", settings={"layers": 1}, runs_model=True),
+    Case("layer_skip", settings={"subset": (1,)}, label="layer_skip, own cache", runs_model=True, caches=True),
+    Case("parallel", weights=toy_masked, runs_model=True, caches=True),
     Case("ngram", settings={"max_n": 3}),
     Case("suffix"),
     Case("dial", settings={"alpha": 0.6}, runs_model=True, caches=True),

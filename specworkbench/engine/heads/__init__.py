@@ -1,1 +1,1 @@
-"""Heads that draft from the target's own hidden states: EAGLE, MTP, Medusa; their files in the public layouts."""
+"""Heads that draft from the target's own hidden states: EAGLE, MTP, Medusa, DFlash; their files in public layouts."""

@@ -1,4 +1,4 @@
-"""A head's files, in a folder or on the hub: the configuration, the names of all tensors, and the tensors one wants.
+"""A draft's files, in a folder or on the hub: the configuration, the names of all tensors, the tensors one wants.
 
 MTP modules lie in their target's own checkpoint, which may be large: names come from the index or the headers, and only
 the files that hold wanted tensors are downloaded, and only those tensors read.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,11 @@ class Checkpoint:
         self._revision = self.folder.name if self._remote else revision  # the commit, for all that follows
         self.config = self._json("config.json")
         self._loaded: dict[str, dict[str, Any]] = {}
-        self._file_of = self._indexed() or self._scanned()
+
+    @cached_property
+    def _file_of(self) -> dict[str, str]:
+        """{tensor: file} of the whole checkpoint."""
+        return self._indexed() or self._scanned()
 
     @property
     def names(self) -> list[str]:

@@ -11,11 +11,13 @@ from specworkbench.engine.proposers.dial import DialProposer, OracleProposer, Ra
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
 from specworkbench.engine.proposers.draft_tree import TreeDraftProposer
 from specworkbench.engine.proposers.eagle import EagleProposer
+from specworkbench.engine.proposers.layer_skip import LayerSkipProposer
 from specworkbench.engine.proposers.medusa import MedusaProposer
 from specworkbench.engine.proposers.mtp import MtpProposer
 from specworkbench.engine.proposers.ngram import NgramProposer
 from specworkbench.engine.proposers.none import NoProposer
 from specworkbench.engine.proposers.other_vocabulary import OtherVocabularyProposer
+from specworkbench.engine.proposers.parallel import ParallelProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
 from specworkbench.errors import InputError
 
@@ -34,6 +36,8 @@ PROPOSERS: dict[str, type[Proposer]] = {
         DialProposer,
         OracleProposer,
         RandomProposer,
+        LayerSkipProposer,
+        ParallelProposer,
     )
 }
 
@@ -126,6 +130,7 @@ __all__ = [
     "DialProposer",
     "DraftModelProposer",
     "EagleProposer",
+    "LayerSkipProposer",
     "MedusaProposer",
     "MtpProposer",
     "NgramProposer",
@@ -133,6 +138,7 @@ __all__ = [
     "OracleProposer",
     "OtherVocabularyProposer",
     "PROPOSERS",
+    "ParallelProposer",
     "RandomProposer",
     "SuffixProposer",
     "TreeDraftProposer",
