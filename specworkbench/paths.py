@@ -1,12 +1,16 @@
-"""Where the data shipped with the package lies, and where real models are kept."""
+"""Where the data shipped with the package lies, where real models are kept, and which folders hold heads."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from specworkbench.errors import InputError
 
 PACKAGE = Path(__file__).resolve().parent
 MODELS_VARIABLE = "SPECWORKBENCH_MODELS"
+EMBEDDED = "embedded"
+"""The name of the embedded target; the others of its family are called embedded/NAME."""
 
 
 def data_dir() -> Path:
@@ -32,6 +36,40 @@ def models_dir() -> Path:
 def embedded_dir() -> Path:
     """The folder of the embedded family. Raises InputError when the shipped data is missing."""
     return data_dir() / "models" / "embedded"
+
+
+def is_embedded(name: str) -> bool:
+    """Whether the name is one of the embedded family's, be it there or not."""
+    return name == EMBEDDED or name.startswith(f"{EMBEDDED}/")
+
+
+def embedded_folder(name: str) -> Path | None:
+    """The folder of a model or head of the embedded family by its name; None where there is none such."""
+    folder = embedded_dir() / (name.partition("/")[2] or "target")
+    return folder if is_embedded(name) and (folder / "config.json").exists() else None
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The config.json of a model's folder; empty where it cannot be read."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def head_kind(config: dict[str, Any]) -> str | None:
+    """Which proposer the weights with this config.json are a head for; None where they are a model of their own.
+
+    The marks: this project's own `specworkbench_head`; `medusa_num_heads` (FasterDecoding/Medusa); an architecture
+    with the name in its own, such as LlamaForCausalLMEagle3 (SafeAILab/EAGLE), Eagle3Speculator or MedusaModel.
+    """
+    if head := config.get("specworkbench_head"):
+        return str(head)
+    if "medusa_num_heads" in config:
+        return "medusa"
+    architectures = str(config.get("architectures")).lower()
+    return next((kind for kind in ("eagle", "medusa") if kind in architectures), None)
 
 
 def prompts_dir() -> Path:

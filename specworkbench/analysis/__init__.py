@@ -1,9 +1,9 @@
 """From traces to tables and figures with intervals. numpy, scipy and pandas only; what is not measured is None.
 
 Acceptance: `alpha_counts`, `alpha_overlap`, `acceptance_by_position`, `survival_by_position`, `acceptance_by`,
-`block_efficiency`, `emitted_per_forward`, `accepted_per_proposed`. Time: `target_time`, `draft_cost` (c), `verify_cost`
-(v), `loop_overhead` (o), `latency_by_sequence` (TTFT, TPOT). Speedup: `measured_speedup`, `predicted_speedup`,
-`compare`. Of one trace in all: `summary`; of its parts: `by_bucket`, `select`.
+`block_efficiency`, `emitted_per_forward`, `accepted_per_proposed`. Time: `target_time`, `draft_cost` (c), `cost_set`,
+`verify_cost` (v), `loop_overhead` (o), `latency_by_sequence` (TTFT, TPOT). Speedup: `measured_speedup`,
+`predicted_speedup`, `compare`. Of one trace in all: `summary`; of its parts: `by_bucket`, `select`.
 """
 
 from specworkbench.analysis.acceptance import (
@@ -18,6 +18,7 @@ from specworkbench.analysis.acceptance import (
 )
 from specworkbench.analysis.estimate import Estimate
 from specworkbench.analysis.latency import (
+    cost_set,
     draft_cost,
     latency_by_sequence,
     loop_overhead,
@@ -39,6 +40,7 @@ __all__ = [
     "emitted_per_forward",
     "accepted_per_proposed",
     "target_time",
+    "cost_set",
     "draft_cost",
     "verify_cost",
     "loop_overhead",

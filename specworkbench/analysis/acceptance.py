@@ -1,4 +1,8 @@
-"""How much of what was proposed is kept: both alphas, by position, bucket and output index, and tokens per round."""
+"""How much of what was proposed is kept: both alphas, by position, bucket and output index, and tokens per round.
+
+Of a tree every node counts as a position in `alpha_counts`, `alpha_overlap`, `accepted_per_proposed` and
+`acceptance_by`; `acceptance_by_position` goes by depth, and counts rounds.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from specworkbench.analysis.estimate import Estimate, ratio_of_totals, wilson
-from specworkbench.analysis.parts import prompt_totals
+from specworkbench.analysis.parts import has_trees, prompt_totals
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
-from specworkbench.trace.schema import EXAMINED
+from specworkbench.trace.schema import EXAMINED, PROPOSED
 
 POSITION_COLUMNS = (
     "position", "examined", "accepted", "acceptance", "low", "high", "overlap",
@@ -59,17 +63,20 @@ def accepted_per_proposed(trace: Trace) -> Estimate:
 
 
 def acceptance_by_position(trace: Trace) -> pd.DataFrame:
-    """One row a position 1..gamma of the round.
+    """One row a position 1..gamma of the round: depth 1..gamma of a tree.
 
-    examined, accepted: positions so many; acceptance: accepted / examined, conditional on everything before it being
-    accepted, with Wilson's interval low..high; overlap: mean of sum_x min(p, q) over the examined;
-    rounds: rounds that asked for at least so many tokens and proposed any; survived: those that accepted so many;
-    survival: S_j = survived / rounds, unconditional, with Wilson's interval. NaN where nothing was examined.
+    examined, accepted: positions so many, of a tree rounds that tried, or kept, a node of that depth; acceptance:
+    accepted / examined, conditional on everything before it being accepted, with Wilson's interval low..high; overlap:
+    mean of sum_x min(p, q) over the examined positions or nodes; rounds: rounds that asked for at least so many tokens
+    and proposed any; survived: those that accepted so many; survival: S_j = survived / rounds, unconditional, with
+    Wilson's interval. NaN where nothing was examined.
 
     Where a draft stopped at the end of its context, what it made is what was asked for.
     """
     rounds = trace.rounds
     examined, accepted, proposed = (rounds[name].to_numpy() for name in ("examined", "accepted", "proposed"))
+    if has_trees(trace):
+        examined, proposed = _deepest(trace, EXAMINED), _deepest(trace, PROPOSED)
     asked = np.where(rounds["shortened"] == "draft_context", proposed, rounds["asked"])
     overlap = _examined(trace).groupby("position")["overlap"].mean()
     rows = []
@@ -130,6 +137,14 @@ def _of_rounds(trace: Trace, numerator: pd.Series | np.ndarray, denominator: pd.
 
 def _examined(trace: Trace) -> pd.DataFrame:
     return trace.positions[trace.positions["outcome"].isin(EXAMINED)]
+
+
+def _deepest(trace: Trace, outcomes: tuple[str, ...]) -> np.ndarray:
+    """(rounds,) the largest position of each round with such an outcome, 0 for none; in a chain, how many have it."""
+    keys = ["sequence", "round"]
+    among = trace.positions[trace.positions["outcome"].isin(outcomes)]
+    largest = among.groupby(keys)["position"].max().rename("deepest").reset_index()
+    return trace.rounds[keys].merge(largest, on=keys, how="left")["deepest"].fillna(0).to_numpy()
 
 
 def _output_place(trace: Trace, positions: pd.DataFrame) -> np.ndarray:

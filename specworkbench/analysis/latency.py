@@ -38,8 +38,18 @@ def plain_step_ms(trace: Trace, plain: Trace | None = None) -> float | None:
     return _time_of(trace if plain is None else plain, 1).value
 
 
+def cost_set(trace: Trace) -> float | None:
+    """The cost c that was set for an instrument, a proposer that reads the target ahead; None for a real proposer."""
+    return trace.manifest["proposer"].get("cost_set")
+
+
 def draft_cost(trace: Trace, plain: Trace | None = None) -> Estimate:
-    """c: the proposer's time per token proposed (median over rounds that proposed), over T_target(1). n: rounds."""
+    """c: the proposer's time per token proposed (median over rounds that proposed), over T_target(1). n: rounds.
+
+    Where the proposer's cost is set, it is that (n is 0): nothing was measured, and its time is not its cost.
+    """
+    if (cost := cost_set(trace)) is not None:
+        return Estimate(cost, None, None, 0)
     rounds = trace.rounds[trace.rounds["proposed"] > 0]
     return median(rounds["ms_propose"] / rounds["proposed"]).over(plain_step_ms(trace, plain))
 

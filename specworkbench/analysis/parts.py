@@ -31,6 +31,12 @@ def by_bucket(trace: Trace) -> dict[str, Trace]:
     return {bucket: select(trace, indices) for bucket, indices in members.items()}
 
 
+def has_trees(trace: Trace) -> bool:
+    """Whether any proposal is a tree: a proposed token that does not continue the one before."""
+    proposed = trace.positions[trace.positions["node"] >= 0]
+    return bool((proposed["parent"] != proposed["node"] - 1).any())
+
+
 def prompts(trace: Trace) -> tuple[list[str], np.ndarray]:
     """The ids of the prompts, and (sequences,) which prompt each sequence continues: the clusters of a bootstrap."""
     ids = list(dict.fromkeys(sequence["id"] for sequence in trace.sequences))

@@ -9,8 +9,8 @@ import numpy as np
 from specworkbench import theory
 from specworkbench.analysis.acceptance import alpha_counts, alpha_overlap, block_efficiency
 from specworkbench.analysis.estimate import Estimate, interval, resamples
-from specworkbench.analysis.latency import draft_cost, loop_overhead, verify_cost
-from specworkbench.analysis.parts import prompts
+from specworkbench.analysis.latency import cost_set, draft_cost, loop_overhead, verify_cost
+from specworkbench.analysis.parts import has_trees, prompts
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 
@@ -23,7 +23,8 @@ def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) 
 
     Interval by bootstrap over prompts, paired: a drawn prompt brings its plain and its speculative decoding. Prompts
     that only one of the traces has are left out. The time is that of whole sequences, both prefills included, or of
-    their rounds alone with prefill=False (what the formulas speak of).
+    their rounds alone with prefill=False (what the formulas speak of). There is none (None) where the cost of a
+    proposer is set, not measured: the time of one that reads the target ahead means nothing.
     Raises `InputError` where the traces differ in target, sampling or device, or share no prompt.
     """
     for key in SAME:
@@ -36,6 +37,8 @@ def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) 
     both = [name for name in before if name in after]
     if not both:
         raise InputError("the traces cannot be compared: no prompt id with a timed output is in both of them")
+    if any(cost_set(trace) is not None for trace in (plain, speculative)):
+        return Estimate(None, None, None, len(both))
     totals = np.array([(*before[name], *after[name]) for name in both])
     value = _speedup(totals.sum(axis=0, keepdims=True))[0]
     if len(both) < 2:
@@ -47,8 +50,11 @@ def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) 
 def predicted_speedup(plain: Trace, speculative: Trace, *, overhead: bool = False) -> float | None:
     """`theory.speedup` of the measured alpha_counts, gamma, c and v(gamma + 1); None where one is not measured.
 
-    It takes every round to propose gamma tokens. overhead: whether the loop's own time counts as well.
+    It takes every round to propose a chain of gamma tokens, and says nothing (None) of trees. overhead: whether the
+    loop's own time counts as well.
     """
+    if has_trees(speculative):
+        return None
     gamma = speculative.gamma
     alpha, c = alpha_counts(speculative).value, draft_cost(speculative, plain).value
     cost = verify_cost(speculative, gamma + 1, plain).value
@@ -62,8 +68,11 @@ def compare(plain: Trace, speculative: Trace) -> dict[str, Any]:
     """One row of a report, JSON-ready: what was measured beside what the theory expects of it.
 
     bucket is that of the prompts, or "all" where they are of several. tokens: emitted by the speculative decoding.
+    What the theory expects is for chains, and None for trees. Where the proposer's cost is set (`cost_set`), c is that
+    cost, and the measured speedup and its interval are None.
     """
     alpha = alpha_counts(speculative).value
+    expects_nothing = alpha is None or has_trees(speculative)
     gamma, buckets = speculative.gamma, {sequence["bucket"] for sequence in speculative.sequences}
     speedup, low, high = measured_speedup(plain, speculative)
     return {
@@ -74,7 +83,7 @@ def compare(plain: Trace, speculative: Trace) -> dict[str, Any]:
         "alpha_counts": alpha,
         "alpha_overlap": alpha_overlap(speculative).value,
         "block_efficiency": block_efficiency(speculative).value,
-        "expected_tokens": None if alpha is None else theory.expected_tokens(alpha, gamma),
+        "expected_tokens": None if expects_nothing else theory.expected_tokens(alpha, gamma),
         "c": draft_cost(speculative, plain).value,
         "verify_cost": verify_cost(speculative, gamma + 1, plain).value,
         "speedup_predicted": predicted_speedup(plain, speculative),

@@ -20,6 +20,7 @@ from specworkbench.cli.check import check
 from specworkbench.cli.decode import decode
 from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
+from specworkbench.cli.proposers import proposers
 from specworkbench.cli.report import report
 from specworkbench.cli.screen import INTERRUPTED, say
 from specworkbench.cli.train import train
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.command()(decode)
 app.command()(models)
+app.command()(proposers)
 app.command()(report)
 app.command()(check)
 app.command()(train)

@@ -24,11 +24,11 @@ from specworkbench.cli.screen import (
 from specworkbench.errors import InputError
 
 if TYPE_CHECKING:
-    from specworkbench.engine import Decoder, LanguageModel, Proposer, Round, SamplingSettings
+    from specworkbench.engine import Decoder, Round, SamplingSettings
+    from specworkbench.experiments.plan import ProposerSpec
     from specworkbench.trace import Trace
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-EMBEDDED_DRAFT = "embedded/draft-s"
 
 
 def decode(
@@ -38,10 +38,9 @@ def decode(
     proposer: opt.Proposer = "draft_model",
     draft: opt.Draft = None,
     draft_revision: opt.DraftRevision = None,
+    setting: opt.Setting = None,
     gamma: opt.Gamma = 4,
     rule: opt.Rule = None,
-    ngram_min: opt.NgramMin = 1,
-    ngram_max: opt.NgramMax = 4,
     temperature: opt.Temperature = None,
     top_k: opt.TopK = None,
     top_p: opt.TopP = None,
@@ -103,16 +102,18 @@ def prepare(asked: SimpleNamespace) -> Decoder:
     _draft_sampling(settings.sampling, asked.draft_temperature)
     if not asked.generation_config:
         engine.make_verifier(asked.rule, settings.sampling)
-    draft_name = _draft_name(asked)
-    proposer = None if draft_name else _other_proposer(asked)
+    spec = _proposer_spec(asked)
     target = engine.load_model(asked.target, revision=asked.revision, dtype=asked.dtype, device=asked.device)
     if asked.generation_config:
         given = target.generation_sampling() | given
     sampling = engine.SamplingSettings(**given)
     settings = replace(settings, sampling=sampling, draft_sampling=_draft_sampling(sampling, asked.draft_temperature))
+    proposer = engine.make_proposer(
+        spec.name, target=target, draft=spec.weights, revision=asked.draft_revision, **dict(spec.settings)
+    )
     return engine.Decoder(
         target,
-        proposer or _draft_model(asked, draft_name, target),
+        proposer,
         rule=asked.rule,
         settings=settings,
         seed=asked.seed,
@@ -126,28 +127,14 @@ def _draft_sampling(sampling: SamplingSettings, temperature: float | None) -> Sa
     return None if temperature is None else replace(sampling, temperature=temperature)
 
 
-def _draft_name(asked: SimpleNamespace) -> str | None:
-    """The draft to load; None where the proposer needs none, or where none is named and no default fits."""
-    if asked.proposer == "draft_model":
-        return asked.draft or (EMBEDDED_DRAFT if asked.target == "embedded" else None)
-    if asked.draft is not None:
+def _proposer_spec(asked: SimpleNamespace) -> ProposerSpec:
+    """The proposer that was asked for, judged before a model is loaded."""
+    from specworkbench.experiments.plan import ProposerSpec
+
+    spec = ProposerSpec.of(asked.proposer, asked.draft, asked.setting or ())
+    if asked.draft is not None and not spec.kind.weights:
         say(f"--draft {asked.draft} is not used: the proposer {asked.proposer} takes no draft")
-    return None
-
-
-def _other_proposer(asked: SimpleNamespace) -> Proposer:
-    """A proposer without a model of its own. Raises `InputError` where it would need one."""
-    from specworkbench.engine import make_proposer
-
-    lengths = {"min_n": asked.ngram_min, "max_n": asked.ngram_max} if asked.proposer == "ngram" else {}
-    return make_proposer(asked.proposer, **lengths)
-
-
-def _draft_model(asked: SimpleNamespace, name: str, target: LanguageModel) -> Proposer:
-    from specworkbench.engine import load_model, make_proposer
-
-    draft = load_model(name, revision=asked.draft_revision, dtype=asked.dtype, device=asked.device)
-    return make_proposer("draft_model", target=target, draft=draft)
+    return spec.fitted(asked.target)
 
 
 def run(decoder: Decoder, asked: SimpleNamespace, interrupt: StopOnInterrupt) -> Trace:

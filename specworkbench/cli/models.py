@@ -6,11 +6,10 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from specworkbench.cli.options import Json
 from specworkbench.cli.screen import printable
-from specworkbench.paths import embedded_dir, models_dir
+from specworkbench.paths import EMBEDDED, embedded_dir, head_kind, models_dir, read_config
 
 OTHERS = """Other models, by name:
   a hub id          OWNER/NAME, such as HuggingFaceTB/SmolLM2-135M (--revision picks a commit, tag or branch)
@@ -20,32 +19,39 @@ OTHERS = """Other models, by name:
 
 @dataclass(frozen=True)
 class Listed:
-    """A model that can be named: parameters and context (tokens) are None where its files do not say."""
+    """What can be named: parameters and context (tokens) are None where its files do not say.
+
+    head: the proposer whose head it is, to be named by --draft only; None for a model of its own.
+    """
 
     name: str
     parameters: int | None
     context: int | None
+    head: str | None = None
 
 
 def models(as_json: Json = False) -> None:
-    """List the embedded models, the local ones, and how to name any other."""
-    embedded, local = embedded_models(), local_models()
+    """List the embedded models, the local ones, the heads among them, and how to name any other."""
+    found = {"embedded": embedded_models(), "local": local_models()}
+    listed = {place: [entry for entry in entries if not entry.head] for place, entries in found.items()}
+    listed["heads"] = [entry for entries in found.values() for entry in entries if entry.head]
     if as_json:
-        listed = {"embedded": embedded, "local": local}
-        print(json.dumps({kind: [asdict(model) for model in found] for kind, found in listed.items()}))
+        print(json.dumps({kind: [asdict(entry) for entry in entries] for kind, entries in listed.items()}))
         return
     print("Embedded models (no network needed):")
-    _print(embedded)
+    _print(listed["embedded"])
     print(f"\nLocal models in {printable(str(models_dir()))} (set SPECWORKBENCH_MODELS to look elsewhere):")
-    _print(local)
+    _print(listed["local"])
+    print("\nHeads, which guess from the hidden states of the target that they were trained on:")
+    _print(listed["heads"])
     print(f"\n{OTHERS}")
 
 
 def embedded_models() -> list[Listed]:
-    """The shipped family, the target first."""
+    """The shipped family with its heads, the target first."""
     folders = sorted(path.parent for path in embedded_dir().glob("*/config.json"))
     folders.sort(key=lambda folder: folder.name != "target")
-    return [_listed(f, "embedded" if f.name == "target" else f"embedded/{f.name}") for f in folders]
+    return [_listed(f, EMBEDDED if f.name == "target" else f"{EMBEDDED}/{f.name}") for f in folders]
 
 
 def local_models() -> list[Listed]:
@@ -74,28 +80,22 @@ def parameters_of(folder: Path, tied: bool = False) -> int | None:
 
 
 def _listed(path: Path, name: str) -> Listed:
-    config = _config(path / "config.json")
+    config = read_config(path)
     context = config.get("max_position_embeddings")
     return Listed(
         name,
         parameters_of(path, config.get("tie_word_embeddings") is True),
         context if isinstance(context, int) else None,
+        head_kind(config),
     )
-
-
-def _config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return config if isinstance(config, dict) else {}
 
 
 def _print(found: list[Listed]) -> None:
     if not found:
         print("  none")
-    width = max((len(model.name) for model in found), default=0)
-    for model in found:
-        parameters = "" if model.parameters is None else f"{model.parameters / 1e6:9.2f} M parameters"
-        context = "" if model.context is None else f"   context {model.context}"
-        print(f"  {printable(model.name):{width}}{parameters}{context}".rstrip())
+    width = max((len(entry.name) for entry in found), default=0)
+    for entry in found:
+        parameters = "" if entry.parameters is None else f"{entry.parameters / 1e6:9.2f} M parameters"
+        context = "" if entry.context is None else f"   context {entry.context}"
+        usage = f"   --proposer {entry.head} --draft {entry.name}" if entry.head else ""
+        print(f"  {printable(entry.name):{width}}{parameters}{context}{printable(usage)}".rstrip())

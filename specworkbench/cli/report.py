@@ -34,26 +34,34 @@ Number = TypeVar("Number", int, float)
 
 Drafts = Annotated[
     list[str] | None,
-    typer.Option("--draft", help="A draft to compare; may be given again. [default: both embedded ones, for embedded]"),
+    opt.option("--draft", help="A draft to compare, short for --proposer draft_model:DRAFT; may be given again."),
+]
+Proposers = Annotated[
+    list[str] | None,
+    opt.option(
+        "--proposer",
+        metavar="SPEC",
+        help="NAME[:WEIGHTS][,SETTING=VALUE...]: a proposer to compare; may be given again; specworkbench proposers "
+        "lists them. [default: all that work on this target without being told more]",
+    ),
 ]
 Prompts = Annotated[
     str | None,
-    typer.Option("--prompts", help="A JSON Lines file, embedded or general. [default: what suits the target]"),
+    opt.option("--prompts", help="A JSON Lines file, embedded or general. [default: what suits the target]"),
 ]
-Out = Annotated[str, typer.Option("--out", help="Folder of report.json, report.html and the traces.")]
-Quick = Annotated[
-    bool, typer.Option("--quick", help=f"{QUICK_PER_BUCKET} prompts a bucket, {QUICK_TOKENS} tokens each.")
-]
+Out = Annotated[str, opt.option("--out", help="Folder of report.json, report.html and the traces.")]
+Quick = Annotated[bool, opt.option("--quick", help=f"{QUICK_PER_BUCKET} prompts a bucket, {QUICK_TOKENS} tokens each.")]
 
 
 def report(
     target: opt.Target = "embedded",
+    proposer: Proposers = None,
     draft: Drafts = None,
     prompts: Prompts = None,
-    gamma: Annotated[str, typer.Option("--gamma", help="Tokens proposed per round, such as 2,4.")] = "4",
-    temperature: Annotated[str, typer.Option("--temperature", help="Temperatures, such as 0,1.")] = "0,1",
+    gamma: Annotated[str, opt.option("--gamma", help="Tokens proposed per round, such as 2,4.")] = "4",
+    temperature: Annotated[str, opt.option("--temperature", help="Temperatures, such as 0,1.")] = "0,1",
     max_new_tokens: Annotated[
-        int | None, typer.Option("--max-new-tokens", help=f"Most tokens a prompt. [default: {TOKENS}]")
+        int | None, opt.option("--max-new-tokens", help=f"Most tokens a prompt. [default: {TOKENS}]")
     ] = None,
     seed: opt.Seed = 0,
     chat: opt.Chat = False,
@@ -67,7 +75,7 @@ def report(
 
     Ctrl-C loses nothing that was finished: the report is written over it.
     """
-    from specworkbench.experiments.plan import Plan, drafts_for
+    from specworkbench.experiments.plan import Plan, proposers_for
     from specworkbench.workloads import load_prompts
 
     folder = Path(out)
@@ -75,7 +83,7 @@ def report(
     source = prompts or ("embedded" if target.startswith("embedded") else "general")
     plan = Plan(
         target=target,
-        drafts=drafts_for(target, draft),
+        proposers=proposers_for(target, proposer or (), draft or ()),
         prompts=tuple(load_prompts(source, per_bucket=QUICK_PER_BUCKET if quick else None)),
         gammas=numbers(gamma, int, "gamma", "whole numbers"),
         temperatures=numbers(temperature, float, "temperature", "numbers"),

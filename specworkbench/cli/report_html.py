@@ -38,10 +38,10 @@ COLUMNS = {
     "overlap": "mean of sum min(p, q) over examined tokens: the same alpha with less noise",
     "E[N]": "tokens per round as measured (block efficiency)",
     "theory": "(1 - alpha^(gamma + 1)) / (1 - alpha), as if every token were accepted alike, independently",
-    "c": "proposer time per proposed token, in plain target steps",
+    "c": "proposer time per proposed token, in plain target steps; for an instrument that reads the target, as set",
     "v": "target forward over gamma + 1 tokens, in plain target steps",
     "predicted": "speedup by theory: E[N] of alpha / (gamma c + v)",
-    "speedup": "plain time per token over speculative time per token, as measured",
+    "speedup": "plain time per token over speculative time per token, as measured; none where c is set",
     "interval": "95 %, by bootstrap over prompts",
     "tokens": "decoded speculatively",
 }

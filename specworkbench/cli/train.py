@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 Kind = Annotated[str, typer.Argument(help="What to train: draft, eagle, medusa or mtp.")]
 Data = Annotated[
     list[str] | None,
-    typer.Option("--data", help="embedded, or files and folders of text; may be given again. [default: embedded]"),
+    opt.option("--data", help="embedded, or files and folders of text; may be given again. [default: embedded]"),
 ]
-Out = Annotated[str, typer.Option("--out", help="Folder of what is trained.")]
+Out = Annotated[str, opt.option("--out", help="Folder of what is trained.")]
 Work = Annotated[
-    str, typer.Option("--work", help="Folder of features and checkpoints; a run that was stopped goes on from it.")
+    str, opt.option("--work", help="Folder of features and checkpoints; a run that was stopped goes on from it.")
 ]
-Minutes = Annotated[float, typer.Option("--minutes", help="Minutes of training, beside those for the features.")]
-Guesses = Annotated[int, typer.Option("--guesses", help="Guesses to train for: Medusa's heads, MTP's modules.")]
-Windows = Annotated[int, typer.Option("--windows", help="Windows of text whose features are kept, at most.")]
-Length = Annotated[int, typer.Option("--length", help="Tokens in a window.")]
+Minutes = Annotated[float, opt.option("--minutes", help="Minutes of training, beside those for the features.")]
+Guesses = Annotated[int, opt.option("--guesses", help="Guesses to train for: Medusa's heads, MTP's modules.")]
+Windows = Annotated[int, opt.option("--windows", help="Windows of text whose features are kept, at most.")]
+Length = Annotated[int, opt.option("--length", help="Tokens in a window.")]
 Layers = Annotated[
     str | None,
-    typer.Option("--layers", help="Hidden states EAGLE reads, such as 2,15,27. [default: three over the depth]"),
+    opt.option("--layers", help="Hidden states EAGLE reads, such as 2,15,27. [default: three over the depth]"),
 ]
-Vocabulary = Annotated[int, typer.Option("--vocabulary", help="Size of EAGLE's own vocabulary; 0: the target's.")]
-Width = Annotated[int, typer.Option("--width", help="Width of a draft.")]
-Depth = Annotated[int, typer.Option("--depth", help="Layers of a draft.")]
-BatchTokens = Annotated[int, typer.Option("--batch-tokens", help="Tokens a step.")]
+Vocabulary = Annotated[int, opt.option("--vocabulary", help="Size of EAGLE's own vocabulary; 0: the target's.")]
+Width = Annotated[int, opt.option("--width", help="Width of a draft (0: 128) or of an EAGLE head (0: the target's).")]
+Depth = Annotated[int, opt.option("--depth", help="Layers of a draft.")]
+BatchTokens = Annotated[int, opt.option("--batch-tokens", help="Tokens a step.")]
 
 
 def train(
@@ -48,7 +48,7 @@ def train(
     length: Length = 512,
     layers: Layers = None,
     vocabulary: Vocabulary = 0,
-    width: Width = 128,
+    width: Width = 0,
     depth: Depth = 1,
     batch_tokens: BatchTokens = 2048,
     seed: opt.Seed = 0,

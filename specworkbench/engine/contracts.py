@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -16,6 +17,7 @@ from specworkbench.engine.kvcache import KVCache
 from specworkbench.engine.models import EMBEDDED
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler
+from specworkbench.engine.trees import ancestors
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,11 @@ class Context:
     """What is known when a round begins.
 
     tokens: prompt and output so far (host); prompt_length; seen: (vocab,) bools of the tokens that occur, or None when
-    no repetition penalty is set; sampler: how the draft's logits become q; hidden: {layer: (m, width)} for the m
-    tokens that entered the target's cache since the last proposal; rows: (n + 1, vocab) the target's rows of the last
-    round; cache: the target's cache, holding every token but the last. The last three only when needed.
+    no repetition penalty is set; sampler: how the draft's logits become q; target_sampler: how the target's become p;
+    hidden: {layer: (m, width)} for the m tokens that entered the target's cache since the last proposal (of a tree,
+    those of the path that was kept); rows: (n + 1, vocab) the target's rows of the last round, the first after the
+    context, the others after each node; cache: the target's cache, holding every token but the last. The last three
+    only when needed.
     """
 
     tokens: list[int]
@@ -52,6 +56,7 @@ class Context:
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
     rows: torch.Tensor | None = None
     cache: KVCache | None = None
+    target_sampler: Sampler | None = None
 
     def ids(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
         """(m,) int64 tokens on the device."""
@@ -63,8 +68,13 @@ class Proposal:
     """The guesses of one round.
 
     tokens: (n,) int64, on the device; probs: (n, vocab), the rows they were REALLY drawn from, or None when each guess
-    was certain (one-hot rows); parents: (n,) the node each continues, -1 the context, None for a chain. forwards and
-    positions count the draft model's work; shortened: why it stopped short (see `trace.schema.SHORTENED`).
+    was certain (one-hot rows). forwards and positions count the draft model's work; shortened: why it stopped short
+    (see `trace.schema.SHORTENED`).
+
+    parents: None for a chain. For a tree (n,) int64 on the device, the node each node continues, -1 the context; a
+    parent precedes its children, and siblings stand in the order in which they are to be tried. A sampled node i is
+    drawn with uniform i of the draft stream (`choose.draw(..., at=)`), from a row that may depend on its ancestors and
+    earlier siblings and on nothing else.
     """
 
     tokens: torch.Tensor
@@ -77,6 +87,15 @@ class Proposal:
     @property
     def size(self) -> int:
         return self.tokens.shape[0]
+
+    @property
+    def is_tree(self) -> bool:
+        return self.parents is not None and self.size > 0
+
+    @cached_property
+    def ancestors(self) -> torch.Tensor:
+        """(n, n) bools of a tree: row i marks node i and the nodes between it and the context."""
+        return ancestors(self.parents)
 
     def draft_probs(self, like: torch.Tensor) -> torch.Tensor:
         """(n, vocab) rows q, one-hot where the guesses were certain; dtype, device and vocabulary of `like`."""
@@ -92,7 +111,9 @@ class Verdict:
 
     accepted: () int64, accepted length; next_token: () int64, drawn from next_probs (vocab,) weights (the normalised
     residual's, or p itself); accept_probs: (n,) probability with which the rule accepts each position given those
-    before; flags: (n,) bools, whether its uniform fell below that.
+    before (in a tree: given that its parent is kept and its earlier siblings are refused); flags: (n,) bools, whether
+    its uniform fell below that; path: (n,) int64, the nodes of a tree that are kept, from the context on, then -1; None
+    for a chain, whose first nodes are kept.
     """
 
     accepted: torch.Tensor
@@ -100,6 +121,7 @@ class Verdict:
     next_probs: torch.Tensor
     accept_probs: torch.Tensor
     flags: torch.Tensor
+    path: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -107,13 +129,48 @@ class Decision:
     """A verdict after the round's synchronisation, on the host: what a proposer may observe.
 
     proposed: the guesses; accepted: how many were kept; next_token: the corrected, bonus or plain token; emitted: how
-    many of accepted + 1 tokens reached the output (EOS, a stop string or a limit may cut).
+    many of accepted + 1 tokens reached the output (EOS, a stop string or a limit may cut). Of a tree also parents, as
+    in `Proposal`, and path: the nodes that were kept, from the context on; both None for a chain.
     """
 
     proposed: list[int]
     accepted: int
     next_token: int
     emitted: int
+    parents: list[int] | None = None
+    path: list[int] | None = None
+
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes that were kept, in the order of the output: the first ones of a chain, the path of a tree."""
+        return list(range(self.accepted)) if self.path is None else self.path
+
+    @property
+    def kept(self) -> list[int]:
+        """The tokens of these nodes."""
+        return self.proposed[: self.accepted] if self.path is None else [self.proposed[node] for node in self.path]
+
+    @property
+    def last(self) -> int:
+        """The node that the drawn token follows, -1 for the context."""
+        return self.accepted - 1 if self.path is None else self.path[-1] if self.path else -1
+
+    @property
+    def refused(self) -> list[int]:
+        """The nodes that were examined and not kept, in order: at most one in a chain, any number in a tree."""
+        if self.parents is None:
+            return [self.accepted] if self.accepted < len(self.proposed) else []
+        taken = dict(zip([-1, *self.path], [*self.path, len(self.parents)], strict=True))
+        return [node for node, parent in enumerate(self.parents) if node < taken.get(parent, -1)]
+
+    @property
+    def outcome(self) -> str:
+        """What the drawn token is: plain, corrected (it took the place of refused guesses) or bonus."""
+        if not self.proposed:
+            return "plain"
+        if self.parents is None:
+            return "bonus" if self.accepted == len(self.proposed) else "corrected"
+        return "corrected" if self.last in self.parents else "bonus"
 
 
 class Proposer:
@@ -121,17 +178,21 @@ class Proposer:
 
     Settings are the parameters of `__init__` that have a default, kept as attributes of the same name. What a proposer
     is, in words, for whoever chooses one: summary; paper; weights, what `draft` names (empty: it takes none);
-    default_weights, what it uses with the embedded target when none are named; drafts_trees, whether it can.
+    weights_optional, whether it does without as well; default_weights, what it uses with the embedded target when none
+    are named; drafts_trees, whether its proposals may be trees (one that drafts either, by its settings, sets it on the
+    instance); instrument, that it is for checking formulas, not for speed: a report leaves it out unless it is named.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     weights: ClassVar[str] = ""
+    weights_optional: ClassVar[bool] = False
     default_weights: ClassVar[str | None] = None
     needs_target: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False
-    drafts_trees: ClassVar[bool] = False
+    drafts_trees: bool = False
+    instrument: ClassVar[bool] = False
     needs: Needs = Needs()
 
     @classmethod
@@ -156,11 +217,19 @@ class Proposer:
         return {entry.name: entry.default for entry in parameters if entry.default is not inspect.Parameter.empty}
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
-        """Guess up to gamma tokens that continue the context."""
+        """Guess tokens that continue the context: a chain of up to gamma, or a tree of up to that depth."""
         raise NotImplementedError
 
+    def most_nodes(self, gamma: int) -> int:
+        """How many tokens `propose` may give when asked for depth gamma; a chain's are gamma."""
+        return gamma
+
     def observe(self, decision: Decision) -> None:
-        """Learn what became of the last proposal, and take back what was rejected. The context has grown by then."""
+        """Learn what became of the last proposal, and take back what was rejected. The context has grown by then.
+
+        `decision.nodes` are the nodes that were kept; `decision.emitted - 1` of them (or fewer, at the end of a
+        sequence) are in the target's cache now, and their features in the context.
+        """
 
     def reset(self) -> None:
         """Forget everything of the last sequence."""
@@ -180,11 +249,14 @@ class Proposer:
 
 
 class Verifier(Protocol):
-    """A rule. `lossless`: whether it keeps the target's distribution; `greedy_only`: whether only at temperature 0."""
+    """A rule. `lossless`: whether it keeps the target's distribution; `greedy_only`: whether only at temperature 0;
+    `judges_trees`: whether proposals may be trees.
+    """
 
     name: ClassVar[str]
     lossless: ClassVar[bool]
     greedy_only: ClassVar[bool]
+    judges_trees: ClassVar[bool]
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
-        """target_probs: (n + 1, vocab), row j the target's distribution after j accepted guesses."""
+        """target_probs: (n + 1, vocab), row 0 the target's distribution after the context, row i + 1 after node i."""

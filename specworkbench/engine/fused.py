@@ -79,14 +79,23 @@ class FusedForward:
         self._cos = self._sin = torch.empty(0, self.head_dim)
 
     def __call__(
-        self, ids: torch.Tensor, cache: Cache, rows: int | None = None, layers: Sequence[int] = ()
-    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+        self, ids: torch.Tensor, cache: Cache, rows: int | None = None, layers: Sequence[int] = (),
+        mask: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:  # fmt: skip
         """ids: (n,) tokens, appended to the cache. Returns logits of the last `rows` (all when None), (rows, vocab),
         and {layer: (n, width)} for the `layers` asked for, numbered as transformers' hidden states.
+
+        mask: (n, past + n) bools, what each row sees, itself too; what comes before when not given. A row's rotary
+        position is the number of tokens it sees before itself.
         """
         n, past = ids.shape[0], cache.get_seq_length()
         cos, sin = self._rotary(past, n)
-        causal = torch.ones(n, past + n, dtype=torch.bool).tril_(past) if n > 1 and past else None
+        causal = mask
+        if mask is not None:
+            positions = mask.sum(-1) - 1
+            cos, sin = self._cos[positions], self._sin[positions]
+        elif n > 1 and past:
+            causal = torch.ones(n, past + n, dtype=torch.bool).tril_(past)
         x = functional.embedding(ids, self._model.model.embed_tokens.weight)
         wanted = {layer % (len(self.layers) + 1): layer for layer in layers}
         hidden = {}

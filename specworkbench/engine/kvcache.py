@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from transformers import Cache, DynamicCache, PreTrainedConfig
+from transformers.cache_utils import DynamicLayer
 
 from specworkbench.errors import InputError
 
@@ -37,6 +40,11 @@ class KVCache:
         return not any(_holds_recurrent_state(layer) for layer in self.cache.layers)
 
     @property
+    def can_branch(self) -> bool:
+        """Whether every layer keeps all keys and values, so that a path through a tree can be picked out of it."""
+        return all(type(layer) is DynamicLayer for layer in self.cache.layers)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of keys and values held."""
         tensors = (getattr(layer, name, None) for layer in self.cache.layers for name in ("keys", "values"))
@@ -55,6 +63,26 @@ class KVCache:
         if tokens or self._records_past:
             self.cache.crop(-tokens)
         self.length -= tokens
+
+    @torch.inference_mode()
+    def keep(self, last: int, kept: Sequence[int]) -> None:
+        """Of the last `last` tokens keep those numbered `kept` (from 0, rising), in this order; drop the others.
+
+        Each kept one moves to the place it has in the context: rotary positions were given by depth and stay right.
+        Raises `ValueError` for numbers out of range, and as `rollback` does.
+        """
+        if list(kept) != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < last):
+            raise ValueError(f"cannot keep {list(kept)} of the last {last} tokens: the numbers must rise from 0 on")
+        if list(kept) != list(range(len(kept))):
+            self._move(last, kept)
+        self.rollback(last - len(kept))
+
+    def _move(self, last: int, kept: Sequence[int]) -> None:
+        start = self.length - last
+        for layer in self.cache.layers:
+            slots = torch.tensor(kept, device=layer.keys.device) + start
+            for states in (layer.keys, layer.values):
+                states[..., start : start + len(kept), :] = states.index_select(-2, slots)
 
 
 def _holds_recurrent_state(layer: Any) -> bool:

@@ -7,7 +7,7 @@ token but the last, which the next round forwards in front of the guesses; so ev
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -16,15 +16,17 @@ from specworkbench.engine.kvcache import NO_ROLLBACK
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import RoundUniforms, Streams
-from specworkbench.engine.sampling import Sampler, SamplingSettings
+from specworkbench.engine.sampling import Sampler, SamplingSettings, seen_in_tree
 from specworkbench.engine.stopping import Stopping
 from specworkbench.engine.timing import clock_for
+from specworkbench.engine.trees import depths_of, visible_rows
+from specworkbench.engine.verifiers import check_judges_trees
 from specworkbench.errors import InputError
 
 
 @dataclass(frozen=True)
 class DecodeSettings:
-    """Settings of one sequence: gamma tokens a round; target and draft sampling; when to stop.
+    """Settings of one sequence: gamma tokens a round (a tree's depth); target and draft sampling; when to stop.
 
     Raises `InputError` for a gamma or a number of new tokens below 1.
     """
@@ -75,8 +77,7 @@ class Round:
     @property
     def emitted(self) -> list[int]:
         """The tokens that reached the output."""
-        decision = self.decision
-        return [*decision.proposed[: decision.accepted], decision.next_token][: decision.emitted]
+        return [*self.decision.kept, self.decision.next_token][: self.decision.emitted]
 
 
 class Sequence:
@@ -93,11 +94,17 @@ class Sequence:
         index: int = 0,
     ):
         _check_room(target, prompt, settings)
+        if proposer.drafts_trees:
+            target.check_trees()
+            check_judges_trees(verifier, proposer)
         self.target, self.proposer, self.verifier, self.settings = target, proposer, verifier, settings
         self.streams, self.index = streams, index
         self.sampler = Sampler(settings.sampling, target.device)
         draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device)
-        self.context = Context(list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index)
+        self.context = Context(
+            list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index,
+            target_sampler=self.sampler,
+        )  # fmt: skip
         self.stopping = Stopping(target, settings.stop, () if settings.ignore_eos else target.eos_ids)
         self.cache = target.new_cache()
         self.clock = clock_for(target.device)
@@ -140,15 +147,17 @@ class Sequence:
         last = context.ids(-1)
         proposal, drafted = self._propose(asked)
         clock.mark("propose")
+        unseen = context.hidden
         target_probs = self._target_rows(last, proposal)
         clock.mark("verify")
         choose, uniforms = self.streams.for_verifier(self.index, context.round, proposal.size, drafted)
         verdict = self.verifier.verify(proposal, target_probs, choose)
-        proposed, accepted, next_token = self._synchronise(proposal, target_probs, verdict)
+        decision = self._synchronise(proposal, target_probs, verdict)
+        self._check_depth(decision, asked)
         clock.mark("accept")
-        emitted, stop_reason = self._commit([*proposed[:accepted], next_token])
-        decision = Decision(proposed, accepted, next_token, emitted)
-        self._roll_back(proposal, decision)
+        emitted, stop_reason = self._commit([*decision.kept, decision.next_token])
+        decision = replace(decision, emitted=emitted)
+        self._roll_back(proposal, decision, {} if asked else unseen)
         clock.mark("rollback")
         context.round += 1
         return Round(
@@ -166,39 +175,59 @@ class Sequence:
         return asked, shortened
 
     def _propose(self, asked: int) -> tuple[Proposal, RoundUniforms]:
-        choose, drafted = self.streams.for_proposer(self.index, self.context.round, asked)
+        proposer = self.proposer
+        most = proposer.most_nodes(asked) if asked else 0
+        choose, drafted = self.streams.for_proposer(self.index, self.context.round, most)
         if asked == 0:
             return nothing(self.context), drafted
-        proposal = self.proposer.propose(self.context, asked, choose)
-        if proposal.size > asked:
-            raise ValueError(f"the proposer {self.proposer.name} gave {proposal.size} tokens, {asked} were asked for")
+        proposal = proposer.propose(self.context, asked, choose)
+        if proposal.size > most:
+            raise ValueError(f"the proposer {proposer.name} gave {proposal.size} tokens, {most} were asked for")
+        if proposal.is_tree and not proposer.drafts_trees:
+            raise ValueError(f"the proposer {proposer.name} gave a tree; one that drafts trees must say so")
         return proposal, drafted
 
     def _target_rows(self, last: torch.Tensor, proposal: Proposal) -> torch.Tensor:
         """(n + 1, vocab) probabilities of the target after the last token of the context and after each guess."""
         context, needs = self.context, self.proposer.needs
         ids = torch.cat([last, proposal.tokens])
-        forward = self.target.forward(ids, self.cache, layers=needs.hidden_layers)
+        visible = visible_rows(proposal.ancestors) if proposal.is_tree else None
+        forward = self.target.forward(ids, self.cache, layers=needs.hidden_layers, visible=visible)
         context.hidden = forward.hidden
-        target_probs = self.sampler(forward.logits, context.seen, proposal.tokens)
+        if proposal.is_tree and self.sampler.penalises:
+            seen = seen_in_tree(context.seen, proposal.tokens, proposal.ancestors)
+            target_probs = self.sampler(forward.logits, seen)
+        else:
+            target_probs = self.sampler(forward.logits, context.seen, proposal.tokens)
         context.rows = target_probs if needs.rows else None
         return target_probs
 
-    def _synchronise(
-        self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict
-    ) -> tuple[list[int], int, int]:
-        """The round's one synchronisation with the device. Raises `InputError` when a row held NaN."""
+    def _synchronise(self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict) -> Decision:
+        """The round's one synchronisation with the device; how much is emitted is not known yet.
+
+        Raises `InputError` when a row held NaN.
+        """
         target_sick = target_probs.sum().isnan().long()
         draft_sick = torch.zeros_like(target_sick) if proposal.probs is None else proposal.probs.sum().isnan().long()
         tail = torch.stack([verdict.accepted, verdict.next_token, target_sick, draft_sick])
-        *proposed, accepted, next_token, target_nan, draft_nan = torch.cat([proposal.tokens, tail]).tolist()
+        tree = [proposal.parents, verdict.path] if proposal.is_tree else []
+        *guesses, accepted, next_token, target_nan, draft_nan = torch.cat([proposal.tokens, *tree, tail]).tolist()
         for sick, whose in ((target_nan, "target"), (draft_nan, "draft")):
             if sick:
                 raise InputError(
                     f"the {whose}'s probabilities in round {self.context.round} are not numbers (NaN); its weights are "
                     "damaged or its dtype overflows: try dtype float32"
                 )
-        return proposed, accepted, next_token
+        if not tree:
+            return Decision(guesses, accepted, next_token, 0)
+        n = proposal.size
+        parents, path = guesses[n : 2 * n], guesses[2 * n : 2 * n + accepted]
+        return Decision(guesses[:n], accepted, next_token, 0, parents, path)
+
+    def _check_depth(self, decision: Decision, asked: int) -> None:
+        """A tree's shape is known on the host only now."""
+        if decision.parents is not None and (deepest := max(depths_of(decision.parents))) > asked:
+            raise ValueError(f"the proposer {self.proposer.name} gave a tree of depth {deepest}, {asked} was asked for")
 
     def _commit(self, block: list[int]) -> tuple[int, str | None]:
         """Append the block up to where the sequence stops; how many tokens were appended, and why it stops."""
@@ -213,10 +242,21 @@ class Sequence:
             stop_reason = "context"
         return emitted, stop_reason
 
-    def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
-        """Drop from both caches what did not reach the context; the last token of the context is never cached."""
-        self.cache.rollback(proposal.size - (decision.emitted - 1))
-        self.context.hidden = {layer: rows[: decision.emitted] for layer, rows in self.context.hidden.items()}
+    def _roll_back(self, proposal: Proposal, decision: Decision, unseen: dict[int, torch.Tensor]) -> None:
+        """Drop from both caches what did not reach the context; the last token of the context is never cached.
+
+        unseen: hidden states of earlier rounds that no proposal was made from, and which the next one needs as well.
+        """
+        context, cached = self.context, decision.emitted - 1
+        if proposal.is_tree:
+            self.cache.keep(proposal.size, decision.path[:cached])
+            stayed = torch.tensor([0, *(node + 1 for node in decision.path[:cached])], device=context.device)
+            context.hidden = {layer: rows[stayed] for layer, rows in context.hidden.items()}
+        else:
+            self.cache.rollback(proposal.size - cached)
+            context.hidden = {layer: rows[: decision.emitted] for layer, rows in context.hidden.items()}
+        if unseen:
+            context.hidden = {layer: torch.cat([unseen[layer], rows]) for layer, rows in context.hidden.items()}
         self.proposer.observe(decision)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
 from specworkbench.engine.fused import FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.errors import InputError
-from specworkbench.paths import embedded_dir
+from specworkbench.paths import EMBEDDED, embedded_dir, embedded_folder, head_kind, is_embedded, read_config
 
-EMBEDDED = "embedded"
+MASKED_ATTENTION = ("sdpa", "eager")
+"""Kinds of attention of transformers that take a mask of any shape."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +50,63 @@ class LanguageModel:
         accepted = inspect.signature(model.forward).parameters
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self._keeps_logits = "logits_to_keep" in accepted
+        self._takes_positions = "position_ids" in accepted
         self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
         return KVCache(self.model.config.get_text_config())
 
+    def check_trees(self) -> None:
+        """Raises `InputError` where this model cannot forward a tree of guesses, saying why."""
+        config = self.model.config
+        attention = getattr(config, "_attn_implementation", None) or "sdpa"
+        why = None
+        if not self.new_cache().can_branch:
+            why = "it has layers with a sliding window or a recurrent state, which follow one line of tokens"
+        elif not self._takes_positions or getattr(config.get_text_config(), "alibi", False):
+            why = "its forward takes no positions"
+        elif attention not in MASKED_ATTENTION:
+            why = f"its attention {attention} takes no mask; load it with {' or '.join(MASKED_ATTENTION)}"
+        if why is not None:
+            raise InputError(f"{self.name} cannot judge or draft a tree of guesses: {why}; use a proposer of chains")
+
     @torch.inference_mode()
     def forward(
-        self, ids: torch.Tensor, cache: KVCache, *, rows: int | None = None, layers: Sequence[int] = ()
+        self,
+        ids: torch.Tensor,
+        cache: KVCache,
+        *,
+        rows: int | None = None,
+        layers: Sequence[int] = (),
+        visible: torch.Tensor | None = None,
     ) -> Forward:
         """One forward over ids (n,), appended to the cache.
 
         `rows`: how many of the last logit rows to compute (all when not given). `layers`: indices into transformers'
-        `hidden_states` (0 the embeddings, -1 the last, after the norm). Returns logits (rows, vocab_size).
+        `hidden_states` (0 the embeddings, -1 the last, after the norm). `visible`, for a tree: (n, k) bools, which of
+        the last k tokens, the n new ones at the end, each row sees, itself too; all see what is before these, and a
+        row's position is the number of tokens it sees before itself. Returns logits (rows, vocab_size).
         """
+        mask = None
+        if visible is not None:
+            before = cache.length + ids.shape[0] - visible.shape[1]
+            mask = torch.nn.functional.pad(visible, (before, 0), value=True)
         if self._fused is not None:
-            logits, hidden = self._fused(ids, cache.cache, rows, layers)
+            logits, hidden = self._fused(ids, cache.cache, rows, layers, mask)
         else:
-            logits, hidden = self._transformers_forward(ids, cache, rows, layers)
+            logits, hidden = self._transformers_forward(ids, cache, rows, layers, mask)
         cache.grew(ids.shape[0])
         return Forward(logits[:, : self.vocab_size], hidden)
 
     def _transformers_forward(
-        self, ids: torch.Tensor, cache: KVCache, rows: int | None, layers: Sequence[int]
+        self, ids: torch.Tensor, cache: KVCache, rows: int | None, layers: Sequence[int], mask: torch.Tensor | None
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
         options: dict[str, Any] = {self._cache_keyword: cache.cache, "use_cache": True}
+        if mask is not None:  # added to the scores: eager attention knows no other kind
+            hidden_by = torch.zeros(mask.shape, dtype=self.dtype, device=mask.device)
+            hidden_by.masked_fill_(~mask, torch.finfo(self.dtype).min)
+            options |= {"attention_mask": hidden_by[None, None], "position_ids": (mask.sum(-1) - 1).unsqueeze(0)}
         if rows is not None and self._keeps_logits:
             options["logits_to_keep"] = rows
         if layers:
@@ -144,6 +177,7 @@ def load_model(
     """
     chosen = _device(device)
     source, options = _locate(name, revision)
+    _refuse_head(name, source, options)
     options["trust_remote_code"] = trust_remote_code
     options_model = options | {"dtype": _dtype(dtype, chosen)}
     if device_map is not None:
@@ -188,19 +222,17 @@ def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
 
 
 def embedded_names() -> list[str]:
-    """Names of the models shipped with the workbench, the target first."""
-    folder = embedded_dir()
-    drafts = sorted(
-        path.name for path in folder.glob("*/config.json") for path in [path.parent] if path.name != "target"
-    )
+    """Names of the models shipped with the workbench, the target first. Heads are none."""
+    folders = [path.parent for path in sorted(embedded_dir().glob("*/config.json"))]
+    drafts = [folder.name for folder in folders if folder.name != "target" and not head_kind(read_config(folder))]
     return [EMBEDDED, *(f"{EMBEDDED}/{draft}" for draft in drafts)]
 
 
 def _locate(name: str, revision: str | None) -> tuple[str, dict[str, Any]]:
     """Where `from_pretrained` finds the model, and with which options."""
-    if name == EMBEDDED or name.startswith(f"{EMBEDDED}/"):
-        folder = embedded_dir() / (name.partition("/")[2] or "target")
-        if not (folder / "config.json").exists():
+    if is_embedded(name):
+        folder = embedded_folder(name)
+        if folder is None:
             raise InputError(f"there is no embedded model {name!r}; there are {', '.join(embedded_names())}")
         return str(folder), {"local_files_only": True}
     path = Path(name).expanduser()
@@ -218,6 +250,16 @@ def _locate(name: str, revision: str | None) -> tuple[str, dict[str, Any]]:
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise InputError(f"there is no model folder {name!r}")
     return name, {"revision": revision}
+
+
+def _refuse_head(name: str, source: str, options: dict[str, Any]) -> None:
+    """Raises `InputError` for weights that are a head: transformers would read some of them as a model."""
+    config: dict[str, Any] = {}
+    if "gguf_file" not in options:
+        with contextlib.suppress(OSError, ValueError):  # whoever loads it says what is wrong
+            config, _ = PreTrainedConfig.get_config_dict(source, **options)
+    if kind := head_kind(config):
+        raise InputError(f"{name!r} is no model but a head, to be used as --proposer {kind} --draft {name}")
 
 
 def _device(device: str | torch.device | None) -> torch.device:

@@ -10,6 +10,7 @@ import torch
 
 from specworkbench.engine.contracts import Decision
 from specworkbench.engine.loop import Round
+from specworkbench.engine.trees import depths_of
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder
 from specworkbench.trace.schema import CAPTURES
@@ -24,18 +25,20 @@ PENDING_ROUNDS = 128
 def measure(step: Round) -> torch.Tensor:
     """What the position columns need of the full rows, as one flat float64 tensor for `measured_columns` to unfold.
 
-    There is a row of p for each proposed token and one for the token that was drawn (at the accepted length: the
-    rejected position's row, or the bonus row), then the rows of q likewise. First come, for all of these rows, the
-    token's probability, the row's entropy, how many tokens are more probable, and the row's sum; then, for each pair of
-    rows, sum |p - q| and p of the draft-overweight set. Few large operations: each costs more than its arithmetic.
+    There is a row of p for each proposed token and one for the token that was drawn (that after the last kept token),
+    then the rows of q likewise; of the drawn token it is that of the first guess refused there. First come, for all of
+    these rows, the token's probability, the row's entropy, how many tokens are more probable, and the row's sum; then,
+    for each pair of rows, sum |p - q| and p of the draft-overweight set. Few large operations: each costs more than its
+    arithmetic.
     """
-    n, accepted, p_rows = step.proposal.size, step.decision.accepted, step.target_probs
-    tokens = [*step.decision.proposed, step.decision.next_token] * (2 if n else 1)
+    n, decision, p_rows = step.proposal.size, step.decision, step.target_probs
+    tokens = [*decision.proposed, decision.next_token] * (2 if n else 1)
     rows = p_rows.new_empty(len(tokens), p_rows.shape[-1])
-    at = torch.tensor([*range(n), accepted], device=rows.device)
-    torch.index_select(p_rows, 0, at, out=rows[: n + 1])
+    of_p, of_q = rows_of(decision)
+    torch.index_select(p_rows, 0, torch.tensor(of_p, device=rows.device), out=rows[: n + 1])
     if n:
-        torch.index_select(step.proposal.draft_probs(p_rows), 0, at.clamp_(max=n - 1), out=rows[n + 1 :])
+        q_rows = step.proposal.draft_probs(p_rows)
+        torch.index_select(q_rows, 0, torch.tensor(of_q, device=rows.device), out=rows[n + 1 :])
     prob = rows.gather(-1, torch.tensor(tokens, device=rows.device).unsqueeze(-1))
     entropy = -rows.clamp(min=torch.finfo(rows.dtype).tiny).log_().mul_(rows).sum(-1)
     above = (rows > prob).sum(-1)
@@ -48,11 +51,21 @@ def measure(step: Round) -> torch.Tensor:
     return torch.cat([of_row.flatten(), difference.abs_().sum(-1), overweight])
 
 
-def measured_columns(flat: np.ndarray, n: int, accepted: int) -> dict[str, np.ndarray]:
+def rows_of(decision: Decision) -> tuple[list[int], list[int]]:
+    """Rows of p and of q, n + 1 each, for the n proposed tokens and the drawn one (any row of q for a bonus)."""
+    n, after = len(decision.proposed), decision.last + 1
+    if decision.parents is None:
+        return [*range(n), after], [*range(n), min(after, n - 1)]
+    first = next((node for node in decision.refused if decision.parents[node] == decision.last), 0)
+    return [*(parent + 1 for parent in decision.parents), after], [*range(n), first]
+
+
+def measured_columns(flat: np.ndarray, decision: Decision) -> dict[str, np.ndarray]:
     """Columns of the `positions` table, (n + 1,) each, from what `measure` gave.
 
     Sums of minima and of positive parts follow from sum |p - q| and the rows' own sums.
     """
+    n = len(decision.proposed)
     pairs = n + 1
     absent = np.full(pairs, np.nan)
     rows = 2 * pairs if n else 1
@@ -66,25 +79,37 @@ def measured_columns(flat: np.ndarray, n: int, accepted: int) -> dict[str, np.nd
         q, (total[:pairs] + total[pairs:] - distance) / 2, distance / 2, (distance + excess) / 2, entropy[pairs:],
         above[pairs:] + 1, overweight_p, overweight_p + (distance - excess) / 2, (q > p).astype(p.dtype),
     )  # fmt: skip
-    has_row = np.arange(pairs) < (n if accepted == n else pairs)
+    has_row = np.arange(pairs) < (n if decision.outcome == "bonus" else pairs)
     return columns | {
         name: np.where(has_row, values, np.nan) for name, values in zip(FROM_BOTH, from_both, strict=True)
     }
 
 
-def top_entries(step: Round, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """tokens, p, q, each (n + 1, 2 k + 2): both top-k sets and the drawn tokens of each position, with repetitions.
-
-    q of the last row, where nothing was proposed, is NaN.
+def captured_rows(step: Round) -> tuple[torch.Tensor, torch.Tensor]:
+    """p and q, (n + 1, vocab) each: of every node its parent's row of p and its own of q; last, without a q (NaN), the
+    row of p after the last node of a chain, after the last kept node of a tree.
     """
-    p_rows, n = step.target_probs, step.proposal.size
-    q_rows = torch.cat([step.proposal.draft_probs(p_rows), torch.full_like(p_rows[:1], torch.nan)])
+    p_rows, proposal = step.target_probs, step.proposal
+    q_rows = torch.cat([proposal.draft_probs(p_rows), torch.full_like(p_rows[:1], torch.nan)])
+    if proposal.is_tree:
+        p_rows = p_rows[torch.tensor(rows_of(step.decision)[0], device=p_rows.device)]
+    return p_rows, q_rows
+
+
+def top_entries(step: Round, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """tokens, p, q, each (n + 1, 2 k + 2): both top-k sets and the drawn tokens of each row, with repetitions.
+
+    Rows are those of `captured_rows`; that of a corrected token is the first refused guess's.
+    """
+    n, decision = step.proposal.size, step.decision
+    p_rows, q_rows = captured_rows(step)
     k = min(k, p_rows.shape[-1])
     p_top = p_rows.topk(k, dim=-1).indices
     q_top = torch.cat([q_rows[:n].topk(k, dim=-1).indices, p_top[n:]])
     drawn = step.verdict.next_token.unsqueeze(0)
     guesses = torch.cat([step.proposal.tokens, drawn]).unsqueeze(-1)
-    at_drawn = (torch.arange(n + 1, device=drawn.device) == step.verdict.accepted).unsqueeze(-1)
+    of_drawn = rows_of(decision)[1][-1] if decision.outcome == "corrected" else n
+    at_drawn = (torch.arange(n + 1, device=drawn.device) == of_drawn).unsqueeze(-1)
     tokens = torch.cat([p_top, q_top, guesses, torch.where(at_drawn, drawn, guesses)], dim=-1)
     return tokens, p_rows.gather(-1, tokens), q_rows.gather(-1, tokens)
 
@@ -136,8 +161,7 @@ class TraceRecorder:
         if self.capture == "top-k":
             captured = top_entries(step, self.top_k)
         elif self.capture == "full":
-            q = step.proposal.draft_probs(step.target_probs)
-            captured = (step.target_probs.float(), q.float())
+            captured = tuple(rows.float() for rows in captured_rows(step))
         self._pending.append(_Pending.of(step, captured))  # the rows themselves are let go of here
         if len(self._pending) >= PENDING_ROUNDS:
             self.flush()
@@ -163,13 +187,16 @@ class TraceRecorder:
         if step.captured is None:
             return None
         key = {name: step.row[name] for name in ("sequence", "round")}
-        keys = [key | {"position": position} for position in range(1, step.row["proposed"] + 2)]
+        n, depths = step.row["proposed"], _depths(step.decision)
+        ends = n + 1 if step.decision.parents is None else step.decision.accepted + 1
+        keys = [key | {"node": node, "position": depth} for node, depth in enumerate(depths)]
+        keys.append(key | {"node": -1, "position": ends})
         if self.capture == "top-k":
             tokens, p, q = (part.cpu().numpy() for part in step.captured)
             return [key | _entries(tokens[i], p[i], q[i]) for i, key in enumerate(keys)]
         target, draft = (part.cpu().numpy() for part in step.captured)
         self._rows["target"].append(target)
-        self._rows["draft"].append(np.concatenate([draft, np.full_like(target[:1], np.nan)]))
+        self._rows["draft"].append(draft)
         first, self._row_count = self._row_count, self._row_count + len(keys)
         return [key | {"tokens": None, "p": None, "q": None, "row": first + i} for i, key in enumerate(keys)]
 
@@ -187,28 +214,44 @@ def _entries(tokens: np.ndarray, p: np.ndarray, q: np.ndarray) -> dict[str, Any]
     }
 
 
+def _depths(decision: Decision) -> list[int]:
+    """Depth of each node, 1 for a child of the context."""
+    if decision.parents is None:
+        return list(range(1, len(decision.proposed) + 1))
+    return depths_of(decision.parents)
+
+
 def _positions(step: _Pending, output_start: int) -> dict[str, Any]:
     """Columns of the `positions` table for one round."""
-    n, accepted, emitted = step.row["proposed"], step.decision.accepted, step.decision.emitted
-    order = np.arange(n)
-    outcome = ["accepted"] * accepted + ["rejected"] * (accepted < n) + ["discarded"] * (n - accepted - 1)
-    outcome.append("plain" if n == 0 else "bonus" if accepted == n else "corrected")
-    in_output = np.append(np.where(order < accepted, order, n + 1), accepted) < emitted
+    decision, n = step.decision, step.row["proposed"]
+    accepted, emitted = decision.accepted, decision.emitted
+    outcome = ["discarded"] * n
+    place = np.full(n + 1, n + 1)  # in the round's output; beyond it for what was not kept
+    place[n] = accepted
+    for number, node in enumerate(decision.nodes):
+        outcome[node] = "accepted"
+        place[node] = number
+    for node in decision.refused:
+        outcome[node] = "rejected"
+    depth = np.array([*_depths(decision), accepted + 1])
+    parents = range(-1, n - 1) if decision.parents is None else decision.parents
+    in_output = place < emitted
     draft = np.full(n, np.nan) if step.draft is None else step.draft.cpu().numpy()
-    return measured_columns(step.measured.cpu().numpy(), n, accepted) | {
-        "token": np.append(np.array(step.decision.proposed, dtype=np.int64), step.decision.next_token),
+    drawn_with = n if decision.outcome == "bonus" else decision.last + 1
+    return measured_columns(step.measured.cpu().numpy(), decision) | {
+        "token": np.append(np.array(decision.proposed, dtype=np.int64), decision.next_token),
         "accept_prob": np.append(step.accept_probs.cpu().numpy(), np.nan),
         "u": np.append(step.accept.cpu().numpy(), np.nan),
-        "u_draw": np.append(draft, step.drawn.cpu().numpy()[accepted]),
+        "u_draw": np.append(draft, step.drawn.cpu().numpy()[drawn_with]),
         "sequence": np.full(n + 1, step.row["sequence"]),
         "round": np.full(n + 1, step.row["round"]),
-        "position": np.append(order + 1, accepted + 1),
-        "node": np.append(order, -1),
-        "parent": np.append(order - 1, accepted - 1),
-        "depth": np.append(order + 1, accepted + 1),
-        "outcome": outcome,
+        "position": depth,
+        "node": np.append(np.arange(n), -1),
+        "parent": np.array([*parents, decision.last]),
+        "depth": depth,
+        "outcome": [*outcome, decision.outcome],
         "emitted": in_output,
-        "output_index": np.where(in_output, output_start + np.append(order, accepted), np.nan),
+        "output_index": np.where(in_output, output_start + place, np.nan),
     }
 
 
@@ -223,7 +266,7 @@ def _round(step: Round) -> dict[str, Any]:
         "asked": step.asked,
         "shortened": step.shortened,
         "proposed": n,
-        "examined": min(n, decision.accepted + 1),
+        "examined": decision.accepted + len(decision.refused),
         "accepted": decision.accepted,
         "verdict_length": decision.accepted + 1,
         "emitted": decision.emitted,

@@ -78,9 +78,9 @@ class UniformChooser:
 
 @dataclass(frozen=True)
 class RoundUniforms:
-    """The uniforms of a round, on the device: draft (asked,), accept (n,), drawn (n + 1,) (residual.., bonus).
+    """The uniforms of a round, on the device: draft (most,), accept (n,), drawn (n + 1,) (residual.., bonus).
 
-    pool: (asked + 1, 4), all that the round may need, before n, the number proposed, is known.
+    pool: (most + 1, 4), all that the round may need, before n, the number proposed, is known.
     """
 
     draft: torch.Tensor
@@ -95,16 +95,16 @@ class Streams:
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype):
         self.seed, self.device, self.dtype = seed, device, dtype
 
-    def for_proposer(self, sequence: int, round_index: int, asked: int) -> tuple[Chooser, RoundUniforms]:
-        """Chooser of the draft stream for a round that asks for `asked` tokens; the rule's uniforms come along."""
-        pool = self._to_device(uniforms(self.seed, sequence, round_index, asked + 1))
-        draft = pool[:asked, 0]
+    def for_proposer(self, sequence: int, round_index: int, most: int) -> tuple[Chooser, RoundUniforms]:
+        """Chooser of the draft stream for a round of at most `most` guesses; the rule's uniforms come along."""
+        pool = self._to_device(uniforms(self.seed, sequence, round_index, most + 1))
+        draft = pool[:most, 0]
         return UniformChooser(None, draft), RoundUniforms(draft, pool=pool)
 
     def for_verifier(
         self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
     ) -> tuple[Chooser, RoundUniforms]:
-        """Chooser of the accept stream (positions 1..n), the residual stream (1..n) and the bonus stream (n + 1)."""
+        """Chooser of the accept stream (nodes 1..n), the residual stream (rows 1..n) and the bonus stream (n + 1)."""
         _, accept, residual, bonus = drafted.pool[: proposed + 1].unbind(-1)
         drawn = bonus if proposed == 0 else torch.cat([residual[:proposed], bonus[proposed:]])
         used = RoundUniforms(drafted.draft, accept[:proposed], drawn)

@@ -61,7 +61,7 @@ class Decoder:
     ):
         self.target, self.proposer = target, proposer or NoProposer()
         self.settings = settings or DecodeSettings()
-        self.verifier = make_verifier(rule, self.settings.sampling)
+        self.verifier = make_verifier(rule, self.settings.sampling, self.proposer)
         if seed < 0:
             raise InputError(f"the seed is {seed}; it must be at least 0")
         self.seed, self.chat, self.generation_config_applied = seed, chat, generation_config_applied

@@ -78,6 +78,16 @@ def seen_in_rows(seen: torch.Tensor, block: torch.Tensor, rows: int) -> torch.Te
     return seen | marks.cummax(0).values.bool()
 
 
+def seen_in_tree(seen: torch.Tensor, tokens: torch.Tensor, ancestors: torch.Tensor) -> torch.Tensor:
+    """The same for a tree: (n + 1, vocab) bools, row 0 `seen`, row i + 1 with the tokens of node i's path, its own too.
+
+    seen: (vocab,) bools; tokens: (n,) of the nodes; ancestors: (n, n) bools, see `engine.trees.ancestors`.
+    """
+    marks = torch.zeros(tokens.shape[0] + 1, seen.shape[0], dtype=torch.int8, device=seen.device)
+    marks[1:].scatter_reduce_(1, tokens.expand_as(ancestors), ancestors.to(torch.int8), "amax")
+    return seen | marks.bool()
+
+
 class Sampler:
     """Logits to probabilities under one `SamplingSettings`, for rows of one block."""
 
@@ -92,11 +102,12 @@ class Sampler:
         """logits: (rows, vocab). Returns (rows, vocab) probabilities in `work_dtype`; a NaN logit makes its row NaN.
 
         seen: (vocab,) bools, tokens of prompt and output, needed when a repetition penalty is set; block: (rows - 1,)
-        tokens proposed in this round: row i is conditioned on the first i of them.
+        tokens proposed in this round: row i is conditioned on the first i of them. Where rows have other tokens before
+        them (in a tree), seen is (rows, vocab) and there is no block.
         """
         scores = logits
         if self.penalises:
-            before = seen_in_rows(seen, block, scores.shape[0])
+            before = seen if seen.ndim == 2 else seen_in_rows(seen, block, scores.shape[0])
             penalty = self.settings.repetition_penalty
             scores = scores.to(self.dtype)
             scores = torch.where(before, torch.where(scores < 0, scores * penalty, scores / penalty), scores)

@@ -7,6 +7,7 @@ fault changes the rows as it does in a real model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -99,13 +100,31 @@ class TableNetwork(torch.nn.Module):
         return self._rows[prefix]
 
     def forward(
-        self, input_ids: torch.Tensor, past_key_values: PrefixCache, use_cache: bool = True, logits_to_keep: int = 0
+        self,
+        input_ids: torch.Tensor,
+        past_key_values: PrefixCache,
+        use_cache: bool = True,
+        logits_to_keep: int = 0,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
     ) -> SimpleNamespace:
-        """input_ids: (1, n), appended to the cached prefix. Gives logits (1, logits_to_keep or n, rows)."""
+        """input_ids: (1, n), appended to the cached prefix. Gives logits (1, logits_to_keep or n, rows).
+
+        With a mask (1, 1, n, past + n), 0 where a row sees a token, a row's prefix is what it sees; `position_ids`
+        must be the places in it.
+        """
         tokens = past_key_values.tokens
         tokens.extend(input_ids[0].tolist())
-        ends = range(len(tokens) - (logits_to_keep or input_ids.shape[1]) + 1, len(tokens) + 1)
-        return SimpleNamespace(logits=torch.stack([self.row(tuple(tokens[:end])) for end in ends]).unsqueeze(0))
+        if attention_mask is None:
+            ends = range(len(tokens) - input_ids.shape[1] + 1, len(tokens) + 1)
+            prefixes = [tuple(tokens[:end]) for end in ends]
+        else:
+            seen = (attention_mask[0, 0] == 0).tolist()
+            prefixes = [tuple(token for token, see in zip(tokens, row, strict=True) if see) for row in seen]
+            if [len(prefix) - 1 for prefix in prefixes] != position_ids[0].tolist():
+                raise ValueError("the positions are not the places in what the rows see")
+        rows = [self.row(prefix) for prefix in prefixes[-logits_to_keep:]]
+        return SimpleNamespace(logits=torch.stack(rows).unsqueeze(0))
 
 
 class PrefixCache:
@@ -128,6 +147,10 @@ class TokenCache(KVCache):
         self.cache = PrefixCache()
         self.length = 0
         self._records_past = False
+
+    def _move(self, last: int, kept: Sequence[int]) -> None:
+        tokens, start = self.cache.tokens, self.length - last
+        tokens[start : start + len(kept)] = [tokens[start + number] for number in kept]
 
     @property
     def content(self) -> tuple[int, ...]:
@@ -204,5 +227,5 @@ def table_setup(
     if isinstance(proposer, type):
         proposer = proposer(draft)
     if rule is None or isinstance(rule, str):
-        rule = make_verifier(rule, settings.sampling)
+        rule = make_verifier(rule, settings.sampling, proposer)
     return Setup(target, prompt, settings, proposer, rule)

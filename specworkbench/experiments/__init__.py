@@ -6,5 +6,5 @@
     report    report.json
     files     JSON without NaN, files whole or not at all
 
-Nothing is imported here: `files`, `plan` and `rows` work without torch.
+Nothing is imported here: `files`, `plan` and `rows` import no torch; only reading a proposer's text needs the engine.
 """

@@ -6,19 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from specworkbench.engine import (
-    Decoder,
-    DecodeSettings,
-    LanguageModel,
-    Proposer,
-    SamplingSettings,
-    load_model,
-    make_proposer,
-)
+from specworkbench.engine import Decoder, DecodeSettings, Proposer, SamplingSettings, load_model, make_proposer
 from specworkbench.errors import InputError
 from specworkbench.experiments.files import file_name
-from specworkbench.experiments.plan import Cell, Configuration, Plan
+from specworkbench.experiments.plan import Cell, Configuration, Plan, ProposerSpec
 from specworkbench.experiments.rows import Traces
 from specworkbench.trace import save_trace
 
@@ -32,7 +25,7 @@ class Bench:
     """The models of a plan, and what has been decoded of it.
 
     out: the folder below which `traces/CONFIGURATION/PROMPT.trace` are written. Raises `InputError` where a model
-    cannot be loaded, settings do not fit together, or a prompt does not fit.
+    cannot be loaded, settings do not fit together, a proposer does not suit the target, or a prompt does not fit.
     """
 
     def __init__(self, plan: Plan, out: Path):
@@ -40,9 +33,11 @@ class Bench:
         self.traces: Traces = {configuration: [] for configuration in plan.configurations()}
         self.files: list[Path] = []
         self._settings = {configuration: self._settings_of(configuration) for configuration in self.traces}
-        self.target = self._load(plan.target)
-        self._drafts = {name: self._load(name) for name in plan.drafts}
-        self._proposers = {configuration: self._proposer(configuration) for configuration in self.traces}
+        for spec in plan.proposers:
+            spec.fitted(plan.target)  # refuses what can be judged before anything is loaded
+        self.target = load_model(plan.target, dtype=plan.dtype, device=plan.device)
+        self._weights: dict[tuple[str, str], Any] = {}
+        self._proposers = {configuration: self._proposer(configuration.proposer) for configuration in self.traces}
         self._check_prompts()
 
     @property
@@ -101,12 +96,17 @@ class Bench:
         gamma = 1 if configuration.gamma is None else configuration.gamma
         return DecodeSettings(gamma=gamma, max_new_tokens=self.plan.max_new_tokens, sampling=sampling)
 
-    def _load(self, name: str) -> LanguageModel:
-        return load_model(name, dtype=self.plan.dtype, device=self.plan.device)
+    def _proposer(self, spec: ProposerSpec) -> Proposer:
+        """One of its own for every configuration; weights of one name are loaded once for all of a kind."""
+        spec = spec.fitted(self.plan.target)
+        draft = None if spec.weights is None else self._loaded(spec.kind, spec.weights)
+        return make_proposer(spec.name, target=self.target, draft=draft, **dict(spec.settings))
 
-    def _proposer(self, configuration: Configuration) -> Proposer:
-        draft = None if configuration.draft is None else self._drafts[configuration.draft]
-        return make_proposer(configuration.proposer, target=self.target, draft=draft)
+    def _loaded(self, kind: type[Proposer], name: str) -> Any:
+        key = kind.name, name
+        if key not in self._weights:
+            self._weights[key] = kind.load(name, self.target)
+        return self._weights[key]
 
     def _check_prompts(self) -> None:
         """Refuse what could not be decoded before hours have gone into the rest.

@@ -2,30 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from specworkbench.errors import InputError
+from specworkbench.paths import EMBEDDED, embedded_folder, is_embedded
 from specworkbench.workloads import Prompt
 
-EMBEDDED = "embedded"
 EMBEDDED_DRAFTS = ("embedded/draft-m", "embedded/draft-s")
-PLAIN = "none"
+DRAFT_MODEL, PLAIN = "draft_model", "none"
+BEFORE_SETTING = re.compile(r",(?=\s*\w+\s*=)")
+"""The commas between settings; those within a value, such as 1,2,3, are none."""
+
+
+@dataclass(frozen=True)
+class ProposerSpec:
+    """A proposer as it is asked for: its name, the name of its weights (if any), its settings as (name, value)."""
+
+    name: str
+    weights: str | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> ProposerSpec:
+        """NAME[:WEIGHTS][,SETTING=VALUE...], such as draft_model:embedded/draft-m or suffix,min_prob=0.
+
+        Raises `InputError` for any other text, and for what `of` refuses.
+        """
+        head, *settings = BEFORE_SETTING.split(text)
+        name, colon, weights = (part.strip() for part in head.partition(":"))
+        name, comma, rest = name.partition(",")
+        if comma:
+            raise InputError(f"{rest!r} in the proposer {text!r} is no setting; write it as NAME=VALUE")
+        if colon and not weights:
+            raise InputError(f"the proposer {text!r} names no weights after the colon; leave it out, or name some")
+        spec = cls.of(name, weights or None, settings)
+        if spec.weights and not spec.kind.weights:
+            raise InputError(f"the proposer {name} takes no weights; leave {weights!r} out")
+        return spec
+
+    @classmethod
+    def of(cls, name: str, weights: str | None = None, settings: Sequence[str] = ()) -> ProposerSpec:
+        """The same from its parts, settings as NAME=VALUE; in the label they stand in the proposer's own order.
+
+        Raises `InputError` for an unknown proposer or setting, or a value of another type.
+        """
+        from specworkbench.engine.proposers import parse_settings, proposer_named
+
+        kind = proposer_named(name)
+        given = parse_settings(kind, settings)
+        return cls(name, weights, tuple((known, given[known]) for known in kind.settings() if known in given))
+
+    @property
+    def kind(self) -> Any:
+        """The class of the proposer."""
+        from specworkbench.engine.proposers import proposer_named
+
+        return proposer_named(self.name)
+
+    @property
+    def label(self) -> str:
+        """As it is written: its name in a report."""
+        head = self.name if self.weights is None else f"{self.name}:{self.weights}"
+        return ",".join([head, *(f"{name}={written(value)}" for name, value in self.settings)])
+
+    def fitted(self, target: str) -> ProposerSpec:
+        """The same with the weights that it uses for the target of that name.
+
+        Judged here is whatever needs no loading. Raises `InputError` where weights are needed and none are named or
+        there are none such, and for settings out of range of a proposer that needs neither weights nor target.
+        """
+        from specworkbench.engine.proposers import chosen_weights, make_proposer
+
+        if not self.kind.weights and not self.kind.needs_target:
+            make_proposer(self.name, **dict(self.settings))
+        fitted = replace(self, weights=chosen_weights(self.kind, self.weights, target))
+        if fitted.weights and not _may_exist(fitted.weights):
+            said = f"there are no weights {fitted.weights!r} for the proposer {self.name}"
+            raise InputError(f"{said}; specworkbench models lists what there is")
+        return fitted
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """How a prompt is decoded. proposer: none, ngram or draft_model; draft: its model; gamma: None for none."""
+    """How a prompt is decoded: by which proposer; gamma: None for plain decoding."""
 
-    proposer: str
-    draft: str | None
+    proposer: ProposerSpec
     gamma: int | None
     temperature: float
 
     @property
+    def plain(self) -> bool:
+        """Whether nothing is proposed."""
+        return self.proposer.name == PLAIN
+
+    @property
     def label(self) -> str:
         """The proposer's name in a report, such as draft_model:embedded/draft-s."""
-        return self.proposer if self.draft is None else f"{self.proposer}:{self.draft}"
+        return self.proposer.label
 
     @property
     def name(self) -> str:
@@ -48,11 +125,11 @@ class Plan:
     """The grid of a report.
 
     Prompt number i is decoded with the seed `seed + i` in every configuration, so that each cell can be decoded again
-    alone. Raises `InputError` for a grid without prompts, gammas or temperatures.
+    alone. Raises `InputError` for a grid without prompts, proposers, gammas or temperatures.
     """
 
     target: str
-    drafts: tuple[str, ...]
+    proposers: tuple[ProposerSpec, ...]
     prompts: tuple[Prompt, ...]
     gammas: tuple[int, ...] = (4,)
     temperatures: tuple[float, ...] = (0.0, 1.0)
@@ -63,19 +140,18 @@ class Plan:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("prompts", "gammas", "temperatures"):
+        for name in ("prompts", "proposers", "gammas", "temperatures"):
             if not getattr(self, name):
                 raise InputError(f"a report needs at least one of its {name}; none is given")
 
     def at(self, temperature: float) -> list[Configuration]:
         """The configurations of one temperature, plain decoding first."""
-        drafts = [("draft_model", draft) for draft in self.drafts]
         speculative = [
-            Configuration(proposer, draft, gamma, temperature)
-            for proposer, draft in [*drafts, ("ngram", None)]
+            Configuration(proposer, gamma, temperature)
+            for proposer in dict.fromkeys(self.proposers)
             for gamma in dict.fromkeys(self.gammas)
         ]
-        return [Configuration(PLAIN, None, None, temperature), *speculative]
+        return [Configuration(ProposerSpec(PLAIN), None, temperature), *speculative]
 
     def configurations(self) -> list[Configuration]:
         """Every configuration, by temperature."""
@@ -96,9 +172,46 @@ class Plan:
                     yield Cell(number, prompt, configuration)
 
 
-def drafts_for(target: str, drafts: list[str] | None) -> tuple[str, ...]:
-    """The drafts given, each once; the embedded ones for the embedded target where none is given."""
-    return tuple(dict.fromkeys(drafts or (EMBEDDED_DRAFTS if target == EMBEDDED else ())))
+def proposers_for(target: str, texts: Sequence[str] = (), drafts: Sequence[str] = ()) -> tuple[ProposerSpec, ...]:
+    """The proposers that a report compares, each once: draft models of these names, then those written as `parse` says.
+
+    Where neither is given, whatever works without being told more: for the embedded target its drafts, then every
+    proposer that needs no weights, or whose default weights for this target are there. Instruments only when named.
+    Raises `InputError` for what `parse` or `fitted` refuses, and for plain decoding, which is in every report.
+    """
+    given = [ProposerSpec.of(DRAFT_MODEL, draft) for draft in drafts] + [ProposerSpec.parse(text) for text in texts]
+    specs = dict.fromkeys(spec.fitted(target) for spec in given or _default_specs(target))
+    if any(spec.name == PLAIN for spec in specs):
+        raise InputError(f"plain decoding ({PLAIN}) is part of every report; name the proposers to compare with it")
+    return tuple(specs)
+
+
+def written(value: Any) -> str:
+    """A setting's value as `parse` reads it: true, 3, 0.1, 1,2,3."""
+    if isinstance(value, tuple):
+        return ",".join(map(written, value))
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _default_specs(target: str) -> list[ProposerSpec]:
+    from specworkbench.engine.proposers import PROPOSERS, default_weights
+
+    specs = [ProposerSpec(DRAFT_MODEL, draft) for draft in EMBEDDED_DRAFTS if target == EMBEDDED]
+    for kind in PROPOSERS.values():
+        weights = default_weights(kind, target)
+        if not kind.instrument and (not kind.weights or (weights and _may_exist(weights))):
+            specs.append(ProposerSpec(kind.name))
+    return specs
+
+
+def _may_exist(weights: str) -> bool:
+    """Whether there may be weights of that name: only the embedded ones and paths can be judged without a network."""
+    if is_embedded(weights):
+        return embedded_folder(weights) is not None
+    path = Path(weights).expanduser()
+    return path.exists() or not (path.is_absolute() or weights.startswith("."))
 
 
 def _rotated(items: list, number: int) -> list:

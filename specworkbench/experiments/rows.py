@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from specworkbench import analysis, theory
-from specworkbench.experiments.plan import PLAIN, Configuration
+from specworkbench.experiments.plan import Configuration
 from specworkbench.trace import Trace
 
 ALL = "all"
@@ -45,9 +45,9 @@ def join(traces: Sequence[Trace]) -> Trace:
 
 def pairs(traces: Traces) -> Iterator[tuple[Configuration, Trace, Trace]]:
     """(configuration, plain trace, its own trace) of every speculative one, over the prompts that both finished."""
-    plain = {found.temperature: decoded for found, decoded in traces.items() if found.proposer == PLAIN}
+    plain = {found.temperature: decoded for found, decoded in traces.items() if found.plain}
     for configuration, decoded in traces.items():
-        if configuration.proposer == PLAIN:
+        if configuration.plain:
             continue
         both = _shared(plain[configuration.temperature], decoded)
         if both[0]:
@@ -102,11 +102,12 @@ def position_tables(traces: Traces) -> dict[str, pd.DataFrame]:
 def time_table(traces: Traces) -> pd.DataFrame:
     """ms per emitted token by phase, for `plots.phases`; other: prefills, recording, loop. A row a configuration.
 
-    A bar's length is the time per token whose ratio to the plain one is the measured speedup.
+    A bar's length is the time per token whose ratio to the plain one is the measured speedup; where there is no such
+    speedup, as the proposer's cost is set, there is no bar.
     """
     found = []
     for configuration, decoded in traces.items():
-        if not decoded:
+        if not decoded or analysis.cost_set(decoded[0]) is not None:
             continue
         figures = analysis.summary(join(decoded))
         phases = {name: figures[name] for name in ("ms_propose", "ms_verify", "ms_accept", "ms_rollback")}

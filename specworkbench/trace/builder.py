@@ -41,7 +41,7 @@ class TraceBuilder:
         round: a scalar a column of `schema.ROUNDS`. positions: a 1-D array or list a column of `schema.POSITIONS`,
         all of one length; `sequence` and `round` are taken from the round. Null is NaN or None, in every column that
         may be null, integer and boolean ones too. distributions: one dict a row of `schema.DISTRIBUTIONS`, likewise
-        without `sequence` and `round`; tokens, p and q are 1-D arrays, and what is left out is null.
+        without `sequence` and `round`; tokens, p and q are 1-D arrays, and what is left out is null (node: a chain's).
         """
         self._rounds.append(round)
         self._positions.append(positions)
@@ -63,7 +63,7 @@ class TraceBuilder:
             manifest=manifest,
             rounds=schema.conform("rounds", rounds),
             positions=schema.conform("positions", self._positions_table()),
-            distributions=None if manifest["capture"] == "none" else self._distributions_table(),
+            distributions=None if manifest["capture"] == "none" else self._distributions_table(rounds),
             rows=rows,
         )
 
@@ -83,18 +83,20 @@ class TraceBuilder:
             columns[name] = _column(column, _joined(parts))
         return pd.DataFrame(columns)
 
-    def _distributions_table(self) -> pd.DataFrame:
+    def _distributions_table(self, rounds: pd.DataFrame) -> pd.DataFrame:
         if not self._distributions:
             return schema.empty("distributions")
         columns: dict[str, Any] = {
             key: [self._rounds[where][key] for where in self._distribution_rounds] for key in KEYS
         }
         columns["position"] = [row["position"] for row in self._distributions]
+        if "node" in self._distributions[0]:
+            columns["node"] = [row["node"] for row in self._distributions]
         for name, dtype in (("tokens", np.int32), ("p", np.float64), ("q", np.float64)):
             values = (row.get(name) for row in self._distributions)
             columns[name] = objects([None if value is None else np.asarray(value, dtype=dtype) for value in values])
         columns["row"] = pd.array([row.get("row") for row in self._distributions], dtype="Int32")
-        return schema.conform("distributions", pd.DataFrame(columns))
+        return schema.conform("distributions", schema.with_nodes(pd.DataFrame(columns), rounds))
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:

@@ -31,14 +31,14 @@ REGISTRY = tuple(
     for name, check, meaning in (
         ("manifest", structure.manifest_is_whole, "the manifest says all that is needed to read the tables"),
         ("rounds", structure.rounds_are_numbered, "a sequence's rounds are 0, 1, ... and draw one token each"),
-        ("positions", structure.positions_are_numbered, "proposed tokens are at 1..n, the drawn one at accepted + 1"),
+        ("positions", structure.positions_are_numbered, "parents precede their children, depths follow, one is drawn"),
         (
             "prefix",
-            structure.outcomes_follow_the_prefix,
-            "accepted tokens, one rejected, the rest discarded; one drawn",
+            structure.outcomes_follow_the_path,
+            "one path is accepted, what was tried beside it rejected, the rest discarded; one drawn",
         ),
         ("counts", structure.counts_add_up, "a round's counts are those of its positions"),
-        ("order", structure.counts_keep_their_order, "accepted <= examined <= proposed <= asked <= gamma"),
+        ("order", structure.counts_keep_their_order, "accepted <= examined <= proposed, and depth <= asked <= gamma"),
         ("decision", numbers.accepted_iff_u_is_below, "an examined token is accepted iff u < accept_prob"),
         ("accept_prob", numbers.accept_prob_is_recomputed, "accept_prob is the rule's own function of p and q"),
         ("uniforms", numbers.uniforms_are_used_once, "uniforms lie in [0, 1) and none is used twice"),

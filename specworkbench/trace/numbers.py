@@ -40,12 +40,13 @@ def accept_prob_is_recomputed(view: View) -> Finding:
     rule = view.manifest["rule"]["name"]
     p, q, prob = (view.positions[name] for name in ("p", "q", "accept_prob"))
     recorded = view.proposed & ~np.isnan(prob)
-    if rule == "token":
+    if rule in ("token", "tree"):
+        first = view.siblings_before(view.proposed) == 0
         expected = _ratio(p, q, prob)
         fault = view.judge(
-            ~recorded | (prob == expected),
+            ~(recorded & first) | (prob == expected),
             lambda i: f"accept_prob is {prob[i]!r} and min(1, p/q) = {expected[i]!r} with p = {p[i]!r}, q = {q[i]!r}",
-        )
+        ) or _certain_siblings(view, recorded & ~first)
     elif rule == "greedy":
         top = view.positions["rank_p"] == 1
         fault = view.judge(
@@ -57,6 +58,35 @@ def accept_prob_is_recomputed(view: View) -> Finding:
     else:
         return not_recorded(f"the rule {rule!r} decides on more than the p and q of a position")
     return fault or passed(f"{int(recorded.sum())} proposed positions")
+
+
+def _certain_siblings(view: View, later: np.ndarray) -> Finding | None:
+    """Of guesses that were certain (q = 1) with all their earlier siblings: p over what these leave of the row.
+
+    later: (positions,) which have an earlier sibling. A token that an earlier sibling has had is never accepted. Where
+    the siblings leave nothing, one of them was accepted, and what the rule makes of the rest says nothing. For sampled
+    siblings whole rows decide, which the positions do not hold.
+    """
+    if not later.any():
+        return None
+    p, q, prob, token = (view.positions[name] for name in ("p", "q", "accept_prob", "token"))
+    parent = view.positions["parent"]
+    expected, near = np.full(len(p), np.nan), np.ones(len(p))
+    had: dict[tuple[int, int], dict[int, float]] = {}
+    for i in np.flatnonzero(view.proposed):
+        row = had.setdefault((view.of[i], parent[i]), {})
+        if q[i] != 1.0 or any(np.isnan(value) for value in row.values()):
+            row[-1] = np.nan
+            continue
+        rest = 1.0 - sum(row.values())
+        if later[i] and rest > 1e-6:
+            expected[i] = 0.0 if token[i] in row else min(1.0, p[i] / rest)
+            near[i] = 1e-6 / rest
+        row.setdefault(token[i], p[i])
+    return view.judge(
+        ~(np.abs(expected - prob) > near),
+        lambda i: f"accept_prob is {prob[i]!r}, and what its refused siblings leave of the row gives {expected[i]!r}",
+    )
 
 
 def _ratio(p: np.ndarray, q: np.ndarray, prob: np.ndarray) -> np.ndarray:
@@ -127,15 +157,24 @@ def probabilities_agree(view: View) -> Finding:
             return fault
     heavier = np.isnan(at["in_overweight"]) | ((at["q"] > at["p"]) == (at["in_overweight"] == 1))
     positive = (view.outcome != "corrected") | (at["p"] > at["q"]) | ~(at["tv"] > near)
-    if view.manifest["rule"]["name"] != "token":
+    positive &= ~_refused_for_certain(view)
+    if view.manifest["rule"]["name"] not in ("token", "tree"):
         positive[:] = True
     fault = (
         view.judge(heavier, lambda i: f"in_overweight does not say whether q = {at['q'][i]!r} > p = {at['p'][i]!r}")
-        or view.judge(positive, lambda i: f"p = {at['p'][i]!r} <= q = {at['q'][i]!r}: the residual has no mass there")
+        or view.judge(positive, lambda i: f"p = {at['p'][i]!r}, q = {at['q'][i]!r}: the residual has no mass there")
         or view.judge(~(at["entropy_p"] < -near) & ~(at["entropy_q"] < -near), lambda i: "an entropy is negative")
         or view.judge((at["rank_p"] >= 1) & ~(at["rank_q"] < 1), lambda i: "ranks begin at 1")
     )
     return fault or passed(f"{len(view.of)} positions, within {near:g}")
+
+
+def _refused_for_certain(view: View) -> np.ndarray:
+    """(positions,) corrected tokens that a guess refused there had, which was certain: nothing is left of their p."""
+    place = view.positions
+    same = (view.of.astype(np.int64) << 38) + ((place["parent"].astype(np.int64) + 1) << 22) + place["token"]
+    refused = view.having(("rejected",)) & (place["q"] == 1.0) & (place["tv"] > tolerance(view))
+    return view.having(("corrected",)) & np.isin(same, same[refused])
 
 
 def times_add_up(view: View) -> Finding:
@@ -162,11 +201,11 @@ def distributions_agree(view: View) -> Finding:
     if view.trace.distributions is None:
         return not_recorded("the trace was recorded without distributions")
     table = view.trace.distributions
-    keys = _row_key(*(table[name].to_numpy() for name in ("sequence", "round", "position")))
+    keys = _row_key(*(table[name].to_numpy() for name in ("sequence", "round", "node")))
     if not len(keys):
         return not_recorded("no distribution was recorded")
     order = np.argsort(keys, kind="stable")
-    own = _row_key(view.positions["sequence"], view.positions["round"], view.positions["position"])
+    own = _row_key(view.positions["sequence"], view.positions["round"], _node_of_row(view))
     found = np.minimum(np.searchsorted(keys[order], own), len(keys) - 1)
     record = np.where(keys[order][found] == own, order[found], -1)
     full = view.trace.rows is not None
@@ -174,8 +213,19 @@ def distributions_agree(view: View) -> Finding:
     return fault or passed(f"{int((record >= 0).sum())} positions")
 
 
-def _row_key(sequence: np.ndarray, round: np.ndarray, position: np.ndarray) -> np.ndarray:
-    return (sequence.astype(np.int64) << 40) | (round.astype(np.int64) << 16) | position.astype(np.int64)
+def _node_of_row(view: View) -> np.ndarray:
+    """(positions,) the node whose rows a token was judged by or drawn from: of a corrected one, the first refused's."""
+    node = view.positions["node"].astype(np.int64)
+    rejected = np.flatnonzero(view.having(("rejected",)))[::-1]
+    after = np.full(len(view.rounds["round"]), -1)
+    last = view.positions["parent"][view.drawn][np.searchsorted(view.of[view.drawn], view.of[rejected])]
+    there = rejected[view.positions["parent"][rejected] == last]
+    after[view.of[there]] = node[there]  # the first one is written last
+    return np.where(view.having(("corrected",)), after[view.of], node)
+
+
+def _row_key(sequence: np.ndarray, round: np.ndarray, node: np.ndarray) -> np.ndarray:
+    return (sequence.astype(np.int64) << 40) | (round.astype(np.int64) << 16) | node.astype(np.int64) + 1
 
 
 def _listed_rows(view: View, record: np.ndarray) -> Finding | None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2 has the column `node` in `distributions`; a trace of version 1 is read as if it had it (see `with_nodes`)."""
 
 OUTCOMES = ("accepted", "rejected", "discarded", "corrected", "bonus", "plain")
 """What became of a token; design terms. The first three were proposed, the last three drawn by the rule."""
@@ -21,6 +23,9 @@ OUTCOMES = ("accepted", "rejected", "discarded", "corrected", "bonus", "plain")
 PROPOSED = ("accepted", "rejected", "discarded")
 DRAWN = ("corrected", "bonus", "plain")
 EXAMINED = ("accepted", "rejected")
+
+RULES_OF_CHAINS = ("token", "greedy")
+"""Rules whose proposals are chains: of the tokens they examine, at most one is rejected."""
 
 STOP_REASONS = {
     "eos": "ended by itself (EOS)",
@@ -51,8 +56,8 @@ ROUNDS = (
     Column("sequence", "int32", "index into manifest['sequences']"),
     Column("round", "int32", "0, 1, ... within the sequence"),
     Column("context_length", "int32", "tokens of prompt and output before the round"),
-    Column("gamma", "int16", "tokens proposed per round that the settings (or a controller) wanted"),
-    Column("asked", "int16", "tokens the proposer was asked for, at most gamma"),
+    Column("gamma", "int16", "tokens proposed per round that the settings (or a controller) wanted; a tree's depth"),
+    Column("asked", "int16", "tokens (in a tree, depth) the proposer was asked for, at most gamma"),
     Column("shortened", "str", "why asked < gamma or the draft stopped short: one of SHORTENED"),
     Column("proposed", "int16", "tokens it proposed (nodes, in a tree)"),
     Column("examined", "int16", "accepted + rejected"),
@@ -76,18 +81,30 @@ POSITIONS = (
     Column("sequence", "int32", "index into manifest['sequences']"),
     Column("round", "int32", "the round in the sequence"),
     Column(
-        "position", "int16", "1..n of the proposed, n + 1 of the bonus; the corrected token shares the rejected's"
+        "position",
+        "int16",
+        "1..n of the proposed (depth, in a tree), n + 1 of the bonus; the corrected token's is the rejected's",
     ),
     Column("node", "int16", "0..n-1 in the order proposed; -1 for the token the rule drew"),
-    Column("parent", "int16", "node this one continues, -1 for the context itself"),
+    Column("parent", "int16", "node this one continues, -1 for the context itself; siblings are tried in node order"),
     Column("depth", "int16", "distance from the context: equal to position in a chain"),
     Column("token", "int32", "token id"),
     Column("outcome", "str", "one of OUTCOMES"),
     Column("emitted", "bool", "false for what EOS, a stop string or a limit cut off, and for what was not accepted"),
     Column("output_index", "Int32", "index of the token in the sequence's output; null where not emitted"),
     Column("p", "float64", "target probability of the token in its row, after processing"),
-    Column("q", "float64", "draft probability of the token in its row; null where no row was proposed (bonus, plain)"),
-    Column("accept_prob", "float64", "probability with which the rule accepts this position; null for drawn tokens"),
+    Column(
+        "q",
+        "float64",
+        "draft probability of the token in its row (a corrected token's is that of the guess refused "
+        "there, the first of several); null where no row was proposed (bonus, plain)",
+    ),
+    Column(
+        "accept_prob",
+        "float64",
+        "probability with which the rule accepts this position given those before (in a "
+        "tree: its parent kept, its earlier siblings refused); null for drawn tokens",
+    ),
     Column("u", "float64", "uniform it was compared with, accepted iff u < accept_prob; null for drawn tokens"),
     Column("u_draw", "float64", "uniform it was drawn with (draft, residual or bonus stream); null if not random"),
     Column("overlap", "float64", "sum_x min(p, q) of the position's rows; null where no row was proposed"),
@@ -105,7 +122,13 @@ POSITIONS = (
 DISTRIBUTIONS = (
     Column("sequence", "int32", "index into manifest['sequences']"),
     Column("round", "int32", "the round in the sequence"),
-    Column("position", "int16", "1..n + 1, one row a target row"),
+    Column("position", "int16", "that of the node; of the last row n + 1, in a tree the drawn token's"),
+    Column(
+        "node",
+        "int16",
+        "the node whose row of q and parent's row of p these are (a corrected token is in that of the "
+        "first guess refused there); -1 for the last row, p after the last node (in a tree: the last kept one)",
+    ),
     Column("tokens", "object", "int32 list: both top-k sets and the drawn tokens, by falling p (capture 'top-k')"),
     Column("p", "object", "float64 list, target probability of each"),
     Column("q", "object", "float64 list, draft probability of each; null where no row was proposed"),
@@ -118,6 +141,16 @@ TABLES = {"rounds": ROUNDS, "positions": POSITIONS, "distributions": DISTRIBUTIO
 def names(table: str) -> list[str]:
     """Column names of a table, in order."""
     return [column.name for column in TABLES[table]]
+
+
+def with_nodes(distributions: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
+    """The table `distributions` with its column `node`, which chains can do without: node j - 1 at position j."""
+    if "node" in distributions.columns:
+        return distributions
+    keys = ["sequence", "round"]
+    proposed = distributions[keys].merge(rounds[[*keys, "proposed"]], on=keys, how="left")["proposed"].to_numpy()
+    position = distributions["position"].to_numpy()
+    return distributions.assign(node=np.where(position > proposed, -1, position - 1))
 
 
 def conform(table: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -138,7 +138,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> Trace:
     for table in schema.TABLES:
         member = f"{table}.parquet"
         if member in members:
-            tables[table] = _read_table(archive, path, table)
+            tables[table] = _read_table(archive, path, table, tables.get("rounds"))
         elif table != "distributions":
             raise InputError(f"{path} is no whole trace: it has no {member}")
     rows = None
@@ -166,12 +166,14 @@ def _read_manifest(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _read_table(archive: zipfile.ZipFile, path: Path, table: str) -> pd.DataFrame:
+def _read_table(archive: zipfile.ZipFile, path: Path, table: str, rounds: pd.DataFrame | None) -> pd.DataFrame:
     try:
         frame = pq.read_table(io.BytesIO(archive.read(f"{table}.parquet"))).to_pandas()
     except UNREADABLE as error:
         raise InputError(f"{path}: {table}.parquet cannot be read, the file is damaged ({error})") from error
     try:
+        if table == "distributions":
+            frame = schema.with_nodes(frame, rounds)
         return schema.conform(table, frame)
     except KeyError as error:
         raise InputError(f"{path}: {error.args[0]}; it was not written by save_trace") from error

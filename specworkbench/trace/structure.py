@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from specworkbench.trace import schema
-from specworkbench.trace.view import Broken, Finding, View, not_recorded, passed
+from specworkbench.trace.view import Broken, Finding, View, passed
 
 MANIFEST_KEYS = (
     "schema_version created library device clock target proposer rule gamma seed capture sampling draft_sampling "
@@ -47,46 +45,63 @@ def rounds_are_numbered(view: View) -> Finding:
 
 
 def positions_are_numbered(view: View) -> Finding:
-    if not view.chains():
-        return not_recorded("the proposals are trees, and this check knows chains")
+    if fault := chains_where_the_rule_knows_no_other(view):
+        return fault
+    view.accepted_parent()
     place = view.positions
     first = np.searchsorted(view.of, view.of)
-    node = np.where(view.drawn, -1, np.arange(len(view.of)) - first)
-    accepted = view.count(view.having(("accepted",)))[view.of]
+    accepted = view.having(("accepted",))
+    parent = place["parent"].astype(np.int64)
+    above = np.where(parent < 0, 0, place["depth"][first + np.maximum(parent, 0)])
+    last = np.full(len(view.rounds["round"]), -1)
+    np.maximum.at(last, view.of[accepted], place["node"][accepted])
     expected = {
-        "node": node,
-        "position": np.where(view.drawn, accepted + 1, node + 1),
-        "depth": np.where(view.drawn, accepted + 1, node + 1),
-        "parent": np.where(view.drawn, accepted - 1, node - 1),
+        "node": np.where(view.drawn, -1, np.arange(len(view.of)) - first),
+        "parent": np.where(view.drawn, last[view.of], parent),
+        "depth": np.where(view.drawn, view.count(accepted)[view.of], above) + 1,
+        "position": place["depth"],
     }
     for name, value in expected.items():
         fault = view.judge(place[name] == value, lambda i, n=name, v=value: f"{n} is {place[n][i]}, not {v[i]}")
         if fault:
             return fault
-    return passed(f"{len(node)} positions")
+    return passed(f"{len(view.of)} positions")
 
 
-def outcomes_follow_the_prefix(view: View) -> Finding:
-    if not view.chains():
-        return not_recorded("the proposals are trees, and this check knows chains")
-    rank = np.select([view.outcome == name for name in schema.PROPOSED], [0, 1, 2], -1)
+def chains_where_the_rule_knows_no_other(view: View) -> Finding | None:
+    """A fault where a rule of chains is said to have judged a tree."""
+    rule = view.manifest["rule"]["name"]
+    follows = view.drawn | (view.positions["parent"] == view.positions["node"] - 1)
+    if rule not in schema.RULES_OF_CHAINS:
+        return None
+    return view.judge(
+        follows, lambda i: f"its parent is node {view.positions['parent'][i]}, and the rule {rule} judges chains"
+    )
+
+
+def outcomes_follow_the_path(view: View) -> Finding:
+    """Examined is every child of a kept node (or the context) up to the first accepted one, and nothing else."""
     known = np.isin(view.outcome, schema.OUTCOMES) & (view.drawn == np.isin(view.outcome, schema.DRAWN))
-    rejected = view.count(view.having(("rejected",)))
-    proposed = view.count(view.proposed)
-    right = np.where(proposed == 0, "plain", np.where(rejected > 0, "corrected", "bonus"))[view.of]
-    both = np.append(False, np.diff(view.of) == 0) & view.proposed
-    before = np.append(0, rank[:-1])
-    falls = both & (rank < before)
-    beyond = both & (rank == 2) & (before == 0)
-    opens = view.proposed & ~both & (rank == 2)
+    taken = view.siblings_before(view.having(("accepted",)))
+    reached = view.accepted_parent()
+    due = view.drawn | reached & (taken == 0)
+    examined = view.drawn | view.having(schema.EXAMINED)
+    refused = view.siblings_before(view.having(("rejected",)))
+    none = (view.count(view.proposed) == 0)[view.of]
+    right = np.where(none, "plain", np.where(refused > 0, "corrected", "bonus"))
     fault = (
         view.judge(known, lambda i: "a proposed token is accepted, rejected or discarded; a drawn one is not")
-        or view.judge(~falls, lambda i: f"it follows a token that was {schema.PROPOSED[before[i]]}")
-        or view.judge(~(beyond | opens), lambda i: "it is discarded although no token before it was rejected")
-        or view.judge_rounds(rejected <= 1, lambda i: f"{rejected[i]} tokens are rejected, at most one can be")
+        or view.judge(
+            due | ~examined,
+            lambda i: (
+                "it was examined although an earlier sibling was accepted" if reached[i]
+                else "it was examined although the token it continues was not accepted"
+            ),
+        )
+        or view.judge(examined | ~due, lambda i: "it is discarded although nothing before it decided the round")
         or view.judge((view.outcome == right) | view.proposed, lambda i: f"the drawn token should be {right[i]}")
-    )
-    return fault or passed(f"{len(proposed)} rounds")
+    )  # fmt: skip
+    return fault or passed(f"{len(view.rounds['round'])} rounds")
 
 
 def counts_add_up(view: View) -> Finding:
@@ -108,14 +123,17 @@ def counts_add_up(view: View) -> Finding:
 
 
 def counts_keep_their_order(view: View) -> Finding:
-    if not view.chains():
-        return not_recorded("the proposals are trees, and this check knows chains")
     rounds = view.rounds
-    order = ("accepted", "examined", "proposed", "asked", "gamma")
-    for less, more in pairwise(order):
+    deepest = np.zeros(len(rounds["round"]), dtype=np.int64)
+    np.maximum.at(deepest, view.of[view.proposed], view.positions["depth"][view.proposed])
+    counts = {name: rounds[name] for name in ("accepted", "examined", "proposed", "asked", "gamma")}
+    counts["depth proposed"] = deepest
+    order = [("accepted", "examined"), ("examined", "proposed"), ("accepted", "depth proposed")]
+    order += [("depth proposed", "asked"), ("asked", "gamma")]
+    for less, more in order:
         fault = view.judge_rounds(
-            rounds[less] <= rounds[more],
-            lambda i, a=less, b=more: f"{a} is {rounds[a][i]} and {b} only {rounds[b][i]}",
+            counts[less] <= counts[more],
+            lambda i, a=less, b=more: f"{a} is {counts[a][i]} and {b} only {counts[b][i]}",
         )
         if fault:
             return fault
@@ -123,8 +141,11 @@ def counts_keep_their_order(view: View) -> Finding:
     said = (rounds["asked"] == rounds["gamma"]) | (rounds["shortened"] != "")
     if view.manifest["proposer"]["name"] == "none":
         said[:] = True
+    several = rounds["examined"] - rounds["accepted"] > 1
+    if view.manifest["rule"]["name"] not in schema.RULES_OF_CHAINS:
+        several[:] = False
     fault = (
-        view.judge_rounds(rounds["examined"] - rounds["accepted"] <= 1, lambda i: "more than one token was rejected")
+        view.judge_rounds(~several, lambda i: "more than one token was rejected")
         or view.judge_rounds(named, lambda i: f"shortened is {rounds['shortened'][i]!r}, none of {schema.SHORTENED}")
         or view.judge_rounds(
             said,

@@ -48,7 +48,7 @@ class Trace:
     positions: pd.DataFrame
     distributions: pd.DataFrame | None = None
     rows: dict[str, np.ndarray] | None = None
-    _index: dict[tuple[int, int, int], int] = field(default_factory=dict, init=False, repr=False)
+    _index: dict[tuple[int, int, int, int | None], int] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def sequences(self) -> list[dict[str, Any]]:
@@ -73,20 +73,26 @@ class Trace:
         frame = self.positions
         return frame[(frame["sequence"] == sequence) & (frame["round"] == round_index)]
 
-    def distribution(self, sequence: int, round_index: int, position: int) -> Distribution | None:
+    def distribution(
+        self, sequence: int, round_index: int, position: int, node: int | None = None
+    ) -> Distribution | None:
         """p and q at a position of a round; None when the trace was recorded without distributions.
 
+        node: which of several at that position, as trees have; the first when not given.
         Raises `InputError` for a position that the trace does not have.
         """
         if self.distributions is None:
             return None
         if not self._index:
-            keys = self.distributions[["sequence", "round", "position"]].itertuples(index=False, name=None)
-            self._index.update({key: i for i, key in enumerate(keys)})
-        where = self._index.get((sequence, round_index, position))
+            keys = self.distributions[["sequence", "round", "position", "node"]].itertuples(index=False, name=None)
+            for i, key in enumerate(keys):
+                self._index[key] = i
+                self._index.setdefault((*key[:3], None), i)
+        where = self._index.get((sequence, round_index, position, node))
         if where is None:
+            named = f"position {position}" if node is None else f"node {node} at position {position}"
             raise InputError(
-                f"sequence {sequence} has no position {position} in round {round_index}; "
+                f"sequence {sequence} has no {named} in round {round_index}; "
                 "see trace.positions for the rounds and positions there are"
             )
         record = self.distributions.iloc[where]
@@ -94,6 +100,15 @@ class Trace:
             return self._full_row(int(record["row"]))
         q = None if record["q"] is None else np.asarray(record["q"])
         return Distribution(np.asarray(record["tokens"]), np.asarray(record["p"]), q, False)
+
+    def distribution_of(self, row: pd.Series) -> Distribution | None:
+        """p and q of a token, a row of `positions`; a corrected token's q is that of the first guess refused there."""
+        sequence, round_index, node = int(row["sequence"]), int(row["round"]), int(row["node"])
+        if row["outcome"] == "corrected":
+            together = self.round_positions(sequence, round_index)
+            refused = together[(together["parent"] == row["parent"]) & (together["outcome"] == "rejected")]
+            node = int(refused["node"].min()) if len(refused) else node
+        return self.distribution(sequence, round_index, int(row["position"]), node)
 
     def _full_row(self, row: int) -> Distribution:
         p = self.rows["target"][row].astype(np.float64)

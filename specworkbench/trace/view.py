@@ -76,9 +76,28 @@ class View:
         """(rounds,) how many of the masked positions each round has."""
         return np.bincount(self.of[mask], minlength=len(self.rounds["round"]))
 
-    def chains(self) -> bool:
-        """Whether every proposal is a chain: each proposed token continues the one before."""
-        return bool((self.positions["parent"] == self.positions["node"] - 1)[self.proposed].all())
+    def accepted_parent(self) -> np.ndarray:
+        """(positions,) whether each continues the context or an accepted node. Raises `Broken` for no such parent."""
+        start = np.searchsorted(self.of, self.of)
+        parent = self.positions["parent"].astype(np.int64)
+        before = np.where(self.drawn, self.count(self.proposed)[self.of], np.arange(len(self.of)) - start)
+        fault = self.judge((parent >= -1) & (parent < before), lambda i: f"its parent is {parent[i]}, not before it")
+        if fault:
+            raise Broken(fault)
+        return (parent < 0) | (self.outcome[start + np.maximum(parent, 0)] == "accepted")
+
+    def siblings_before(self, mask: np.ndarray) -> np.ndarray:
+        """(positions,) how many masked children of the same parent stand before each: earlier siblings, or, of the
+        drawn token, all of that parent's.
+        """
+        key = self.of.astype(np.int64) << 17 | self.positions["parent"].astype(np.int64) + 1
+        order = np.argsort(key, kind="stable")  # within a key by node, the drawn token last
+        counted = np.cumsum(mask[order])
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        before = np.repeat(counted[starts] - mask[order][starts], np.diff(np.append(starts, len(order))))
+        found = np.empty(len(order), dtype=np.int64)
+        found[order] = counted - mask[order] - before
+        return found
 
     def last_of_sequence(self) -> np.ndarray:
         """(rounds,) whether the round is its sequence's last."""

@@ -53,7 +53,7 @@ def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
         stage = head.stages[min(step, len(head.stages) - 1)]
         chained = len(head.stages) > 1
         attend = causal if chained else continued(entries, length)
-        angles = head.rotary(torch.arange(length) + (0 if chained else step), feature)
+        angles = head.rotary.span(0 if chained else step, length, feature)
         embedded = head.embedded(batch.ids[:, 1 + step :])
         feature, headed = stage(embedded, feature[:, :length], angles, attend)
         logits.append(head.own_logits(headed))
@@ -132,3 +132,18 @@ def overlaps(
         shared = torch.minimum(q.gather(-1, at.clamp(min=0)), probs) * (at >= 0)
         found.append(shared.sum(-1).mean().item())
     return found
+
+
+@torch.inference_mode()
+def rank_acceptance(heads: MedusaHeads, batch: Batch, most: int = 10) -> tuple[tuple[float, ...], ...]:
+    """For every head, the target's mean probability of its first, second, ... candidate, on the text of a batch.
+
+    That is how often the target, sampling at temperature 1, draws that candidate.
+    """
+    found = []
+    for step, logits in enumerate(head_rows(heads, batch, heads.shape.heads)):
+        _, top, probs = step_rows(batch, step)
+        candidates = logits.topk(most, dim=-1).indices
+        accepted = [((top == candidates[..., rank : rank + 1]) * probs).sum(-1).mean().item() for rank in range(most)]
+        found.append(tuple(min(accepted[: rank + 1]) for rank in range(most)))
+    return tuple(found)

@@ -11,9 +11,11 @@ from specworkbench.engine.heads.feature import FeatureHead, FeatureShape
 from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape
 
 
-def block_config(target: LanguageModel) -> LlamaConfig:
-    """A Llama block of the target's width, heads, feed-forward and rotary positions."""
+def block_config(target: LanguageModel, width: int = 0) -> LlamaConfig:
+    """A Llama block of the target's width, heads, feed-forward and positions; or of another width, as a draft's."""
     config = target.model.config.get_text_config()
+    if width not in (0, config.hidden_size):
+        return draft_config(target, width, depth=1)
     return LlamaConfig(
         hidden_size=config.hidden_size, intermediate_size=config.intermediate_size, num_hidden_layers=1,
         num_attention_heads=config.num_attention_heads, num_key_value_heads=config.num_key_value_heads,
@@ -36,18 +38,31 @@ def draft_config(target: LanguageModel, width: int, depth: int) -> LlamaConfig:
 
 
 def make_eagle(
-    target: LanguageModel, layers: tuple[int, ...], target_ids: torch.Tensor | None = None, seed: int = 0
+    target: LanguageModel,
+    layers: tuple[int, ...],
+    target_ids: torch.Tensor | None = None,
+    width: int = 0,
+    seed: int = 0,
 ) -> FeatureHead:
-    """An EAGLE-3 head. layers: hidden states it reads; target_ids: the tokens of a reduced vocabulary, None for all."""
-    config = block_config(target)
+    """An EAGLE-3 head.
+
+    layers: hidden states it reads; target_ids: the tokens of a reduced vocabulary, None for all; width: of the head, 0:
+    the target's. A narrower one has an embedding of its own, and begins with the main directions of the target's.
+    """
+    config = block_config(target, width)
+    own = target.model.get_input_embeddings().weight.data.float()
+    narrow = config.hidden_size != own.shape[1]
     shape = FeatureShape(
-        config, layers, config.hidden_size, fused=True, wide=True,
+        config, layers, own.shape[1], fused=True, wide=True, own_embedding=narrow,
         vocabulary=target.vocab_size if target_ids is None else len(target_ids),
     )  # fmt: skip
     torch.manual_seed(seed)
     head = FeatureHead(shape, target, target_ids).float()
     _begin(head, target)
     rows = _output(target)[: target.vocab_size]
+    if narrow:
+        head.embedding.weight.data.copy_(_narrowed(own, config.hidden_size))
+        rows = _narrowed(rows, config.hidden_size)
     head.head.weight.data.copy_(rows if target_ids is None else rows[target_ids])
     return head
 
@@ -86,8 +101,14 @@ def _begin(head: FeatureHead, target: LanguageModel) -> None:
     for stage in head.stages:
         nn.init.zeros_(stage.block.out.weight)
         nn.init.zeros_(stage.block.down.weight)
-        if norm is not None:
+        if norm is not None and norm.weight.shape == stage.output_norm.weight.shape:
             stage.output_norm.weight.data.copy_(norm.weight.data)
+
+
+def _narrowed(rows: torch.Tensor, width: int) -> torch.Tensor:
+    """(n, width): the rows in their main directions."""
+    _, _, directions = torch.linalg.svd(rows, full_matrices=False)
+    return rows @ directions[:width].T
 
 
 def _output(target: LanguageModel) -> torch.Tensor:

@@ -22,14 +22,16 @@ def encode_documents(tokenizer, texts: list[str], end: int | None = END_OF_TEXT_
     return np.concatenate(pieces)
 
 
-def encode_corpus(tokenizer, corpus: Corpus, heldout: bool) -> dict[str, np.ndarray]:
-    """{bucket: (tokens,) uint16} of one side of the split; training documents shuffled by a fixed seed."""
+def encode_corpus(
+    tokenizer, corpus: Corpus, heldout: bool, end: int | None = END_OF_TEXT_ID
+) -> dict[str, np.ndarray]:
+    """{bucket: (tokens,)} of one side of the split; training documents shuffled by a fixed seed."""
     streams = {}
     for bucket in BUCKETS:
         texts = corpus.texts(bucket, heldout)
         if not heldout:
             texts = [texts[i] for i in np.random.default_rng(0).permutation(len(texts))]
-        streams[bucket] = encode_documents(tokenizer, texts)
+        streams[bucket] = encode_documents(tokenizer, texts, end)
     return streams
 
 

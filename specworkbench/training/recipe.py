@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,19 @@ import torch
 from tqdm import tqdm
 from transformers import LlamaForCausalLM
 
+from specworkbench import analysis
 from specworkbench.engine import Decoder, DecodeSettings, LanguageModel, SamplingSettings, load_model, make_proposer
 from specworkbench.engine.heads.files import save_head
+from specworkbench.engine.run import library_versions
 from specworkbench.errors import InputError
+from specworkbench.files import whole_file
 from specworkbench.trace import Trace
 from specworkbench.training.family import export, make_model
 from specworkbench.training.features import Batch, FeatureStore, StoreSettings
-from specworkbench.training.heads import head_losses, overlaps, row_loss
+from specworkbench.training.heads import head_losses, overlaps, rank_acceptance, row_loss
 from specworkbench.training.make_heads import draft_config, make_eagle, make_medusa, make_mtp, reduced_vocabulary
 from specworkbench.training.text import Text, read_text
-from specworkbench.training.trainer import Settings, Trainer
+from specworkbench.training.trainer import Progress, Settings, Trainer
 
 KINDS = ("draft", "eagle", "medusa", "mtp")
 PROMPT_TOKENS, NEW_TOKENS = 96, 64
@@ -32,8 +37,8 @@ class Recipe:
 
     kind: of KINDS; data: 'embedded' or files; guesses: how many the head is unrolled for (heads of Medusa, modules of
     MTP); windows, length: text in the store, windows of `length` tokens; layers: hidden states an EAGLE head reads, by
-    default three over the depth and the last; vocabulary: size of EAGLE's own, 0 for the target's; width, depth: of a
-    draft. Raises `InputError` for values out of range.
+    default three over the depth and the last; vocabulary: size of EAGLE's own, 0 for the target's; width: of an
+    EAGLE head (0: the target's) or a draft (0: 128); depth: of a draft. Raises `InputError` for values out of range.
     """
 
     kind: str
@@ -47,7 +52,7 @@ class Recipe:
     length: int = 512
     layers: tuple[int, ...] = ()
     vocabulary: int = 0
-    width: int = 128
+    width: int = 0
     depth: int = 1
     batch_tokens: int = 2048
     seed: int = 0
@@ -57,10 +62,12 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"there is nothing to train called {self.kind!r}; choose one of {', '.join(KINDS)}")
-        least = {"minutes": 0, "guesses": 0, "windows": 0, "length": 31, "width": 31, "depth": 0, "batch_tokens": 0}
+        least = {"minutes": 0, "guesses": 0, "windows": 0, "length": 31, "depth": 0, "batch_tokens": 0}
         for name, limit in least.items():
             if not getattr(self, name) > limit:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be above {limit}")
+        if self.width % 32:
+            raise InputError(f"width is {self.width}; it must be a multiple of 32, the width of an attention head")
 
 
 def train(recipe: Recipe) -> dict[float, Trace]:
@@ -80,22 +87,47 @@ def train(recipe: Recipe) -> dict[float, Trace]:
         loss_of=_loss(recipe, target, ids), at_checkpoint=lambda trainer: _look(trainer, recipe, target, heldout, ids),
     )  # fmt: skip
     trainer.run()
+    if recipe.kind == "medusa":
+        windows = heldout.batch(0, heldout.settings.windows, recipe.length)
+        model.shape = replace(model.shape, ranks=rank_acceptance(model, windows))
     if recipe.kind == "draft":
         export(model, target.tokenizer, recipe.out)
     else:
         save_head(model, recipe.out, target, recipe.kind)
-    return heldout_traces(recipe, target, text)
+    traces = heldout_traces(recipe, target, text)
+    with whole_file(recipe.out / "training.json", "the record of the training") as file:
+        file.write((json.dumps(record(recipe, trainer.progress, traces), indent=1) + "\n").encode())
+    return traces
+
+
+def record(recipe: Recipe, progress: Progress, traces: dict[float, Trace]) -> dict[str, Any]:
+    """How it was trained and what it is worth on held-out text: null where nothing was examined."""
+    settings = {name: value for name, value in asdict(recipe).items() if name not in ("out", "work", "device")}
+    heldout = {
+        f"temperature {temperature:g}": {
+            "alpha_counts": analysis.alpha_counts(trace).value,
+            "block_efficiency": analysis.block_efficiency(trace).value,
+            "acceptance_by_position": [
+                None if math.isnan(value) else round(value, 4)
+                for value in analysis.acceptance_by_position(trace)["acceptance"]
+            ],
+        }
+        for temperature, trace in traces.items()
+    }
+    return {
+        "recipe": settings, "steps": progress.step, "tokens": progress.tokens,
+        "minutes": round(progress.seconds / 60, 1), "versions": library_versions(), "heldout": heldout,
+    }  # fmt: skip
 
 
 def stores(
     recipe: Recipe, target: LanguageModel, text: Text, layers: tuple[int, ...]
 ) -> tuple[FeatureStore, FeatureStore]:
-    """What to learn from, and what to look at meanwhile; filled."""
-    wanted = layers if recipe.kind == "eagle" else (-1,)
+    """What to learn from, and what to look at meanwhile; filled. Every kind has the same, so that all share them."""
     count = max(1, min(recipe.windows, text.windows(recipe.length)))
     made = []
     for name, mixture, windows in (("features", text.train, count), ("heldout", text.heldout, 16)):
-        settings = StoreSettings(recipe.target, target.revision, text.source, wanted, windows, recipe.length)
+        settings = StoreSettings(recipe.target, target.revision, text.source, layers, windows, recipe.length)
         store = FeatureStore(recipe.work / name, settings, target)
         store.fill(target, lambda window, source=mixture: source.batch(window, 1, recipe.length)[0, : recipe.length])
         made.append(store)
@@ -139,9 +171,9 @@ def _frequent(recipe: Recipe, target: LanguageModel, store: FeatureStore) -> tor
 
 def _model(recipe: Recipe, target: LanguageModel, layers: tuple[int, ...], ids: torch.Tensor | None) -> Any:
     if recipe.kind == "draft":
-        return make_model(draft_config(target, recipe.width, recipe.depth), seed=recipe.seed)
+        return make_model(draft_config(target, recipe.width or 128, recipe.depth), seed=recipe.seed)
     if recipe.kind == "eagle":
-        return make_eagle(target, layers, ids, seed=recipe.seed)
+        return make_eagle(target, layers, ids, recipe.width, seed=recipe.seed)
     make = {"mtp": make_mtp, "medusa": make_medusa}[recipe.kind]
     return make(target, recipe.guesses, seed=recipe.seed)
 

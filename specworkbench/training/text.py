@@ -38,14 +38,14 @@ def read_text(data: list[str], target: LanguageModel, length: int) -> Text:
 
     Raises `InputError` for a file that cannot be read, or too little text for windows of `length` tokens.
     """
+    end = target.eos_ids[0] if target.eos_ids else None
     if data == [EMBEDDED]:
         corpus = collect()
-        streams = [encode_corpus(target.tokenizer, corpus, heldout) for heldout in (False, True)]
+        streams = [encode_corpus(target.tokenizer, corpus, heldout, end) for heldout in (False, True)]
         return Text(*(Mixture(part, seed=1, shares=SHARES) for part in streams), source=EMBEDDED)
     documents = [text for name in data for text in _documents(Path(name).expanduser())]
     heldout = [text for text in documents if share_of(text) < HELDOUT_SHARE] or documents[-1:]
     train = [text for text in documents if text not in set(heldout)]
-    end = target.eos_ids[0] if target.eos_ids else None
     order = np.random.default_rng(0).permutation(len(train))
     parts = [encode_documents(target.tokenizer, texts, end) for texts in ([train[i] for i in order], heldout)]
     for part, side in zip(parts, ("to train on", "held out"), strict=True):

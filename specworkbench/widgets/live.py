@@ -15,17 +15,23 @@ import traitlets
 
 import specworkbench
 from specworkbench.errors import InputError
+from specworkbench.paths import embedded_folder
 from specworkbench.trace import Trace, save_trace
 from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.explorer import Explorer, sentence_html, sentence_of
 
-PROPOSERS = {
+ENTRIES = {
     "draft model, medium (embedded/draft-m)": ("draft_model", "embedded/draft-m"),
     "draft model, small (embedded/draft-s)": ("draft_model", "embedded/draft-s"),
+    "EAGLE head (embedded/eagle)": ("eagle", "embedded/eagle"),
+    "Medusa heads (embedded/medusa)": ("medusa", "embedded/medusa"),
+    "multi-token prediction module (embedded/mtp)": ("mtp", "embedded/mtp"),
     "n-gram lookup (prompt and output)": ("ngram", None),
     "suffix frequencies (prompt and output)": ("suffix", None),
     "none: plain decoding": ("none", None),
 }
+"""What the panel offers: (proposer, the name of its weights)."""
+
 PROMPT = 'def read_lines(path):\n    """Return the lines of a text file."""\n'
 _REFRESH_SECONDS = 0.1
 _WIDE = {"width": "min(40em, 98%)"}
@@ -34,7 +40,7 @@ _STYLE = {"description_width": "9em"}
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """What the panel says when Run is pressed. draft: a model's name, or None; the rest as in `engine.decode`."""
+    """What the panel says when Run is pressed. draft: its weights' name, or None; the rest as in `engine.decode`."""
 
     prompt: str
     proposer: str
@@ -43,6 +49,11 @@ class LiveSettings:
     temperature: float
     seed: int
     max_new_tokens: int
+
+
+def offered() -> dict[str, tuple[str, str | None]]:
+    """The entries whose weights are there, in words and as (proposer, weights)."""
+    return {text: entry for text, entry in ENTRIES.items() if entry[1] is None or embedded_folder(entry[1])}
 
 
 class LiveDecode(widgets.VBox):
@@ -60,6 +71,7 @@ class LiveDecode(widgets.VBox):
     ):
         self.target, self._decode = target, decode or self._decode_with_engine
         self._models: dict[str, Any] = {}
+        self._proposers: dict[tuple[Any, str, str | None], Any] = {}
         self._stop, self._thread, self._said = threading.Event(), None, 0.0
         self._make_controls(prompt)
         self.message, self.status = widgets.HTML(), widgets.HTML()
@@ -74,7 +86,7 @@ class LiveDecode(widgets.VBox):
 
     def _make_controls(self, prompt: str) -> None:
         self.prompt = widgets.Textarea(prompt, description="prompt", rows=4, layout=_WIDE, style=_STYLE)
-        self.proposer = widgets.Dropdown(options=PROPOSERS, description="proposer", layout=_WIDE, style=_STYLE)
+        self.proposer = widgets.Dropdown(options=offered(), description="proposer", layout=_WIDE, style=_STYLE)
         self.gamma = widgets.IntSlider(4, 1, 12, description="gamma", layout=_WIDE, style=_STYLE)
         self.temperature = widgets.FloatSlider(
             1.0, min=0.0, max=2.0, step=0.05, description="temperature", layout=_WIDE, style=_STYLE
@@ -178,11 +190,10 @@ class LiveDecode(widgets.VBox):
         """Decode with the engine, which needs torch: it is imported here and no earlier."""
         engine = specworkbench.engine
         target = self._model(self.target)
-        draft = None if settings.draft is None else self._model(settings.draft)
         return engine.decode(
             settings.prompt,
             target=target,
-            proposer=engine.make_proposer(settings.proposer, target=target, draft=draft),
+            proposer=self._proposer(target, settings.proposer, settings.draft),
             gamma=settings.gamma,
             sampling=engine.SamplingSettings(temperature=settings.temperature),
             seed=settings.seed,
@@ -190,6 +201,13 @@ class LiveDecode(widgets.VBox):
             capture="top-k",
             on_round=on_round,
         )
+
+    def _proposer(self, target: Any, name: str, draft: str | None) -> Any:
+        """A proposer for this target, made once: every sequence begins by resetting it."""
+        key = target, name, draft
+        if key not in self._proposers:
+            self._proposers[key] = specworkbench.engine.make_proposer(name, target=target, draft=draft)
+        return self._proposers[key]
 
     def _model(self, name: Any) -> Any:
         """A model by name, loaded once; a loaded one as it is."""

@@ -11,7 +11,7 @@ from specworkbench.trace import Trace
 from specworkbench.widgets.tables import is_cut
 from specworkbench.widgets.text import distinct, number, quoted
 
-PROPOSER_NAMES = {"draft_model": "the draft", "ngram": "the n-gram lookup"}
+PROPOSER_NAMES = {"draft_model": "the draft", "draft_tree": "the draft", "ngram": "the n-gram lookup"}
 CUT_REASONS = {
     "eos": "an end-of-sequence token came before it",
     "stop_string": "a stop string was complete before it",
@@ -37,9 +37,9 @@ class Decision:
 
 
 def decision_of(trace: Trace, row: pd.Series) -> Decision | None:
-    """The decision at the token's position (for a corrected token, on the rejected one); None where none was made."""
+    """The decision at the token's position (of a corrected one, on the last rejected one); None where none was made."""
     if row["outcome"] == "corrected":
-        row = _partner(trace, row, "rejected")
+        row = _partner(trace, row, "rejected", last=True)
     if row is None or row["outcome"] not in ("accepted", "rejected"):
         return None
     greedy = trace.manifest["rule"]["name"] == "greedy"
@@ -78,10 +78,11 @@ def _accepted(trace: Trace, row: pd.Series) -> str:
     if _greedy(trace):
         return f"{_guess(trace, row)}. It is the target's most probable token too, so it was accepted."
     probability, u = distinct(row["accept_prob"], row["u"])
+    rule = _rule(trace, row)
     if row["accept_prob"] >= 1:
-        return f"{_guess(trace, row)}; {_rule(trace)} = 1, so it was accepted whatever u (u = {u})."
+        return f"{_guess(trace, row)}; {rule} = 1, so it was accepted whatever u (u = {u})."
     return (
-        f"{_guess(trace, row)}; accepted with probability {_rule(trace)} = {probability}; u = {u} < {probability}, "
+        f"{_guess(trace, row)}; accepted with probability {rule} = {probability}; u = {u} < {probability}, "
         "so it was accepted."
     )
 
@@ -92,13 +93,29 @@ def _rejected(trace: Trace, row: pd.Series) -> str:
     if _greedy(trace):
         return f"{_guess(trace, row)}. The target's most probable token is {instead}, which took its place: rejected."
     probability, u = distinct(row["accept_prob"], row["u"])
-    return (
-        f"{_guess(trace, row)}; accepted with probability {_rule(trace)} = {probability}; u = {u} ≥ {probability}, "
-        f"so it was rejected and {instead} was drawn from the residual (mass {number(row['residual_mass'])})."
+    start = (
+        f"{_guess(trace, row)}; accepted with probability {_rule(trace, row)} = {probability}; "
+        f"u = {u} ≥ {probability}, so it was rejected"
     )
+    if _in_tree(trace, row):
+        return f"{start}; {_instead(trace, row)}."
+    return f"{start} and {instead} was drawn from the residual (mass {number(row['residual_mass'])})."
+
+
+def _instead(trace: Trace, row: pd.Series) -> str:
+    """What came in the place of a rejected guess of a tree."""
+    if (taken := _partner(trace, row, "accepted")) is not None:
+        return f"its sibling {_text(trace, taken)} was accepted in its place"
+    drawn = _partner(trace, row, "corrected")
+    text = "another token" if drawn is None else _text(trace, drawn)
+    return f"none of its siblings was accepted either, and {text} was drawn from what all of them leave of p"
 
 
 def _discarded(trace: Trace, row: pd.Series) -> str:
+    if _in_tree(trace, row):
+        taken = _partner(trace, row, "accepted")
+        why = "it continues a token that was not kept" if taken is None else f"{_text(trace, taken)} was accepted there"
+        return f"{_guess(trace, row)}, but {why}, so it was discarded without being examined."
     together = trace.round_positions(int(row["sequence"]), int(row["round"]))
     rejected = together[together["outcome"] == "rejected"]
     where = f" at position {rejected['position'].iloc[0]}" if len(rejected) else ""
@@ -113,6 +130,13 @@ def _corrected(trace: Trace, row: pd.Series) -> str:
     instead = "the rejected token" if partner is None else f"the rejected {_text(trace, partner)}"
     if _greedy(trace):
         return f"{_text(trace, row)} is the target's most probable token and took the place of {instead}."
+    if _in_tree(trace, row):
+        refused = len(_beside(trace, row, "rejected"))
+        guesses = f"the rejected {_text(trace, partner)}" if refused == 1 else f"{refused} rejected guesses"
+        return (
+            f"in place of {guesses}, {_text(trace, row)} was drawn from what they leave of the target's row, in which "
+            f"it had p = {number(row['p'])}."
+        )
     mass = row["residual_mass"]
     share = max(row["p"] - row["q"], 0.0) / mass if mass > 0 else math.nan
     return (
@@ -124,6 +148,12 @@ def _corrected(trace: Trace, row: pd.Series) -> str:
 
 def _bonus(trace: Trace, row: pd.Series) -> str:
     proposed = int(_round(trace, row)["proposed"])
+    if _in_tree(trace, row):
+        accepted = int(_round(trace, row)["accepted"])
+        return (
+            f"{accepted} {'token' if accepted == 1 else 'tokens'} of the tree were accepted, down to its end, so the "
+            f"target's row after them gave one token more, {_text(trace, row)}, with p = {number(row['p'])}."
+        )
     all_of_them = "the one proposed token was" if proposed == 1 else f"all {proposed} proposed tokens were"
     how = "as its most probable token" if _greedy(trace) else f"with p = {number(row['p'])}"
     return f"{all_of_them} accepted, so the target's row after them gave one token more, {_text(trace, row)}, {how}."
@@ -159,9 +189,12 @@ def _guess(trace: Trace, row: pd.Series) -> str:
     return f"{_proposer(trace)} gave {token} q = {number(row['q'])}, the target p = {number(row['p'])}"
 
 
-def _rule(trace: Trace) -> str:
+def _rule(trace: Trace, row: pd.Series) -> str:
     """The rule's formula for accept_prob, as far as it is known here."""
     name = trace.manifest["rule"]["name"]
+    if name == "tree":
+        before = (_beside(trace, row, "rejected")["node"] < row["node"]).sum()
+        return "min(1, r/q), r what the siblings rejected before it leave of p," if before else "min(1, p/q)"
     return "min(1, p/q)" if name == "token" else f"accept_prob (rule {name})"
 
 
@@ -187,8 +220,19 @@ def _round(trace: Trace, row: pd.Series) -> pd.Series:
     return rounds[(rounds["sequence"] == row["sequence"]) & (rounds["round"] == row["round"])].iloc[0]
 
 
-def _partner(trace: Trace, row: pd.Series, outcome: str) -> pd.Series | None:
-    """The other token of the same position: the corrected one of a rejected one, and the reverse."""
+def _in_tree(trace: Trace, row: pd.Series) -> bool:
+    """Whether the token's round proposed a tree: a guess that does not continue the one before."""
     together = trace.round_positions(int(row["sequence"]), int(row["round"]))
-    found = together[(together["position"] == row["position"]) & (together["outcome"] == outcome)]
-    return found.iloc[0] if len(found) else None
+    return bool(((together["node"] >= 0) & (together["parent"] != together["node"] - 1)).any())
+
+
+def _beside(trace: Trace, row: pd.Series, outcome: str) -> pd.DataFrame:
+    """The tokens of this outcome that continue the same token."""
+    together = trace.round_positions(int(row["sequence"]), int(row["round"]))
+    return together[(together["parent"] == row["parent"]) & (together["outcome"] == outcome)]
+
+
+def _partner(trace: Trace, row: pd.Series, outcome: str, last: bool = False) -> pd.Series | None:
+    """The other token of the same position: the corrected one of a rejected one, and the reverse."""
+    found = _beside(trace, row, outcome)
+    return found.iloc[-1 if last else 0] if len(found) else None

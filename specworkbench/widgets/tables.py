@@ -13,14 +13,17 @@ from specworkbench.widgets.text import visible
 
 
 def strip_rows(trace: Trace, sequence: int) -> pd.DataFrame:
-    """All tokens of a sequence in the order of a strip: by round; as proposed, then the token that was drawn.
+    """The tokens of a sequence in the order of a strip: by round; as proposed, then the token that was drawn.
 
-    Rows of `trace.positions`, numbered from 0 as in the strip. Raises `InputError` for a sequence that is not there.
+    Of a tree, by depth, the kept path and what was tried beside it; its other nodes are left out. Rows of
+    `trace.positions`, numbered from 0 as in the strip. Raises `InputError` for a sequence that is not there.
     """
     if not 0 <= sequence < len(trace.sequences):
         raise InputError(f"there is no sequence {sequence}; the trace has {len(trace.sequences)}, counted from 0")
     rows = trace.positions[trace.positions["sequence"] == sequence]
-    order = np.lexsort((rows["node"], rows["node"] < 0, rows["round"]))
+    branching = rows.loc[(rows["node"] >= 0) & (rows["parent"] != rows["node"] - 1), "round"].unique()
+    rows = rows[(rows["outcome"] != "discarded") | ~rows["round"].isin(branching)]
+    order = np.lexsort((rows["node"], rows["position"], rows["node"] < 0, rows["round"]))
     return rows.iloc[order].reset_index(drop=True)
 
 
@@ -56,7 +59,7 @@ def distribution_table(trace: Trace, row: pd.Series, top: int = 12) -> pd.DataFr
     stand alone, by falling p; the last row holds all others, so that p and q sum to 1. Its overlap and residual are
     what the recorded scalars, which were computed from whole rows, leave over.
     """
-    found = trace.distribution(int(row["sequence"]), int(row["round"]), int(row["position"]))
+    found = trace.distribution_of(row)
     if found is None:
         return None
     marks = _marks(trace, row)
@@ -82,9 +85,9 @@ def distribution_table(trace: Trace, row: pd.Series, top: int = 12) -> pd.DataFr
 
 
 def _marks(trace: Trace, row: pd.Series) -> dict[int, str]:
-    """{token id: outcome} of the tokens at this position of the round; the selected one last, so that it wins."""
+    """{token id: outcome} of the tokens that continue the same one; the selected one last, so that it wins."""
     together = trace.round_positions(int(row["sequence"]), int(row["round"]))
-    together = together[together["position"] == row["position"]]
+    together = together[together["parent"] == row["parent"]]
     marks = dict(zip(together["token"].astype(int), together["outcome"], strict=True))
     return marks | {int(row["token"]): row["outcome"]}
 

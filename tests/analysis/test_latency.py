@@ -37,6 +37,14 @@ def test_costs_are_in_plain_target_steps(plain, speculative):
     assert analysis.loop_overhead(speculative, plain).value == pytest.approx(0.07 / 10.1, rel=0.05)
 
 
+def test_the_cost_of_an_instrument_is_what_was_set_and_not_what_was_measured(plain):
+    trace = toy_trace(gamma=3, seed=1)
+    trace.manifest["proposer"]["cost_set"] = 0.25
+    assert analysis.draft_cost(trace, plain) == analysis.Estimate(0.25, None, None, 0)
+    assert analysis.draft_cost(trace).value == 0.25
+    assert analysis.cost_set(plain) is None
+
+
 def test_c_is_by_token_proposed_whatever_the_round_asked_for(plain):
     short, long = (toy_trace(gamma=gamma, seed=2) for gamma in (1, 6))
     one, other = (analysis.draft_cost(trace, plain).value for trace in (short, long))

@@ -101,6 +101,19 @@ def test_a_row_has_the_keys_of_a_report_and_is_json(plain, speculative):
     assert [analysis.compare(before[name], after[name])["bucket"] for name in after] == ["code", "prose"]
 
 
+@pytest.mark.parametrize("cost", [0.0, 0.3])
+def test_an_instrument_has_a_predicted_speedup_and_no_measured_one(plain, cost):
+    instrument = toy_trace(gamma=3, max_new_tokens=60)
+    instrument.manifest["proposer"]["cost_set"] = cost
+    row = analysis.compare(plain, instrument)
+    assert row["c"] == cost
+    assert row["speedup_measured"] is row["speedup_low"] is row["speedup_high"] is None
+    assert analysis.measured_speedup(plain, instrument, prefill=False).value is None
+    expected = theory.speedup(row["alpha_counts"], 3, cost, verify_cost=row["verify_cost"])
+    assert row["speedup_predicted"] == expected
+    json.dumps(row, allow_nan=False)
+
+
 def test_what_was_not_measured_is_none_in_the_row(plain):
     never = toy_trace(gamma=3, misses=1.0, max_new_tokens=60)
     row = analysis.compare(plain, never)

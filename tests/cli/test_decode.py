@@ -76,11 +76,60 @@ def test_every_setting_reaches_the_trace(command, pair, tmp_path):
     assert not manifest["generation_config_applied"]
 
 
-def test_ngram_takes_its_lengths(command, pair, tmp_path):
+@pytest.mark.parametrize(
+    "name, given, changed",
+    [
+        ("ngram", ("min_n=2", "max_n=3"), {"min_n": 2, "max_n": 3}),
+        ("suffix", ("corpus=true", "min_prob=0"), {"corpus": True, "min_prob": 0.0}),
+    ],
+)
+def test_set_reaches_the_proposer_and_leaves_the_rest_at_its_default(command, pair, tmp_path, name, given, changed):
+    from specworkbench.engine import PROPOSERS
+
     path = tmp_path / "t.trace"
-    lengths = ("--ngram-min", 2, "--ngram-max", 3)
-    command("decode", "abcabc", *pair[:2], "--proposer", "ngram", *lengths, "--max-new-tokens", 6, "--trace", path)
-    assert load_trace(path).manifest["proposer"]["settings"] == {"min_n": 2, "max_n": 3}
+    options = [part for setting in given for part in ("--set", setting)]
+    code, *_ = command(
+        "decode", "abcabc", *pair[:2], "--proposer", name, *options, "--max-new-tokens", 6, "--trace", path
+    )
+    assert code == 0
+    assert load_trace(path).manifest["proposer"]["settings"] == PROPOSERS[name].settings() | changed
+
+
+def test_a_draft_for_a_proposer_that_takes_none_is_told_of_and_not_loaded(command, pair):
+    code, out, err = command(
+        "decode", "abc", *pair[:2], "--proposer", "ngram", "--draft", "/no/such/x", "--max-new-tokens", 3, "--json"
+    )
+    assert code == 0 and strict_json(out)["emitted"] == 3
+    assert "--draft /no/such/x is not used: the proposer ngram takes no draft" in err
+
+
+@pytest.mark.parametrize("kind", ["weights", "target"])
+def test_any_proposer_of_the_registry_gets_what_it_says_it_takes(command, pair, tmp_path, monkeypatch, kind):
+    """A proposer that this command has never heard of: its weights by name and revision, or just the target."""
+    from specworkbench.engine.proposers import PROPOSERS, NgramProposer
+
+    class Toy(NgramProposer):
+        name, weights, needs_target = "toy", "a word" if kind == "weights" else "", kind == "target"
+
+        def __init__(self, given="", strength: float = 1.0):
+            super().__init__()
+            self.given, self.strength = given, strength
+
+        @classmethod
+        def load(cls, weights, target, revision=None):
+            return f"{weights} at {revision} for {target.name}"
+
+        @classmethod
+        def build(cls, target, draft, **settings):
+            return cls(draft or f"built on {target.name}", **settings)
+
+    monkeypatch.setitem(PROPOSERS, "toy", Toy)
+    named = ("--draft", "word", "--draft-revision", "v2") if kind == "weights" else ()
+    options = (*pair[:2], "--proposer", "toy", *named, "--set", "strength=0.5", "--max-new-tokens", 3)
+    code, *_ = command("decode", "abc", *options, "--trace", tmp_path / "t.trace")
+    said = {"weights": f"word at v2 for {pair[1]}", "target": f"built on {pair[1]}"}[kind]
+    settings = load_trace(tmp_path / "t.trace").manifest["proposer"]["settings"]
+    assert code == 0 and settings == {"given": said, "strength": 0.5}
 
 
 @pytest.mark.parametrize("given, expected", [((), 0.0), (("--temperature", 0.7), 0.7)])
@@ -198,7 +247,7 @@ def test_a_folder_that_is_no_model_is_refused(refused, tmp_path):
         (("--target", "embedded/draft-xxl", "--proposer", "none"), "no embedded model"),
         (("--target", "/no/such/folder", "--draft", "embedded"), "no model folder"),
         (("--target", "/no/such/folder"), "needs a draft"),
-        (("--proposer", "oracle"), "no proposer 'oracle'"),
+        (("--proposer", "crystal_ball"), "no proposer 'crystal_ball'"),
         (("--rule", "guess"), "no rule 'guess'"),
         (("--rule", "greedy"), "only at temperature 0"),
         (("--temperature", "-1"), "temperature is -1"),
@@ -206,13 +255,23 @@ def test_a_folder_that_is_no_model_is_refused(refused, tmp_path):
         (("--draft-temperature", "-1"), "temperature is -1"),
         (("--top-p", "0"), "top_p is 0"),
         (("--max-new-tokens", "0"), "max_new_tokens is 0"),
-        (("--proposer", "ngram", "--ngram-min", "5"), "min 5 and max 4"),
+        (("--proposer", "ngram", "--set", "min_n=5"), "min 5 and max 4"),
+        (("--proposer", "ngram", "--set", "min_n=two"), "min_n of the proposer ngram is 'two'"),
+        (("--proposer", "ngram", "--set", "min_n"), "min_n of the proposer ngram is ''"),
+        (("--proposer", "ngram", "--set", "length=2"), "no setting 'length'; it has min_n=1, max_n=4"),
+        (("--proposer", "suffix", "--set", "min_prob=1.5"), "min_prob of the proposer suffix is 1.5"),
+        (("--set", "gamma=3"), "the proposer draft_model has no setting 'gamma'"),
+        (("--draft", "embedded/draft-xxl"), "no weights 'embedded/draft-xxl' for the proposer draft_model"),
+        (("--draft", "/no/such/draft"), "no weights '/no/such/draft'"),
         (("--gamma", "four"), "'--gamma'"),
         (("--gama", "4"), "--gama"),
         (("--stop", ""), "stop string is empty"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_before_a_model_is_loaded(refused, options, said):
+def test_settings_that_cannot_be_are_refused_before_a_model_is_loaded(refused, monkeypatch, options, said):
+    from transformers import AutoModelForCausalLM
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", lambda *_, **__: pytest.fail("a model was loaded"))
     assert said in refused("decode", "abc", *options)
 
 

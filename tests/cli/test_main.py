@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import specworkbench
 
 REPOSITORY = Path(__file__).parents[2]
@@ -22,7 +24,20 @@ def test_the_version(command):
 
 def test_no_command_shows_the_help(command):
     code, out, _ = command()
-    assert code == 0 and all(name in out for name in ("decode", "models", "report", "check", "lab"))
+    assert code == 0 and all(name in out for name in ("decode", "models", "proposers", "report", "check", "lab"))
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("decode", "[default: greedy at temperature 0, token otherwise]"),
+        ("report", "NAME[:WEIGHTS][,SETTING=VALUE...]"),
+        ("report", "[default: all that work on this target without being told more]"),
+    ],
+)
+def test_the_help_shows_what_stands_in_brackets(command, name, said):
+    code, out, _ = command(name, "--help")
+    assert code == 0 and said in " ".join(out.replace("│", " ").split())
 
 
 def test_an_unknown_command_is_refused(refused):

@@ -1,6 +1,7 @@
 """`models`: names that `--target` takes, with parameters, and how to name any other."""
 
 import json
+import shutil
 
 import pytest
 
@@ -54,3 +55,27 @@ def test_a_tied_output_matrix_counts_once(tmp_path):
 def test_weights_that_cannot_be_read_have_no_number(tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     assert parameters_of(tmp_path) is None
+
+
+HEADS = {
+    "ours": ({"specworkbench_head": "mtp"}, "mtp"),
+    "medusa": ({"medusa_num_heads": 3}, "medusa"),
+    "eagle3": ({"model_type": "llama", "architectures": ["LlamaForCausalLMEagle3"]}, "eagle"),
+}
+
+
+def test_heads_are_listed_apart_with_their_parameters_and_how_to_use_them(command, local):
+    for name, (config, _) in HEADS.items():
+        (local / name).mkdir()
+        (local / name / "config.json").write_text(json.dumps(config))
+        (local / name / "model.safetensors").write_bytes(header(**{"head.weight": [4, 3]}))
+    _, out, _ = command("models", "--json")
+    _, text, _ = command("models")
+    listed = strict_json(out)
+    for name, (_, kind) in HEADS.items():
+        entry = {"name": str(local / name), "parameters": 12, "context": None, "head": kind}
+        assert entry in listed["heads"] and entry not in listed["local"]
+        assert f"--proposer {kind} --draft {local / name}" in text
+        shutil.rmtree(local / name)
+    assert all(entry["head"] is None for entry in listed["local"] + listed["embedded"])
+    assert str(local / "target") in {entry["name"] for entry in listed["local"]}

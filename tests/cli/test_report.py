@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from specworkbench.engine import PROPOSERS
 from specworkbench.experiments.bench import Bench
 from specworkbench.trace import load_trace
 from specworkbench.workloads import Prompt
@@ -32,20 +33,22 @@ def options(toys, tmp_path):
 
 
 def test_json_files_and_page_agree(command, options, tmp_path, toys):
-    code, out, err = command(*options, "--gamma", "2,4", "--temperature", "1", "--json")
+    more = ("--proposer", "ngram,min_n=2", "--gamma", "2,4", "--temperature", "1")
+    code, out, err = command(*options, *more, "--json")
     printed, out_folder = strict_json(out), tmp_path / "out"
     assert code == 0 and "15/15" in err
     assert printed == strict_json((out_folder / "report.json").read_text())
     assert set(printed) == {"rows", "environment"}
     assert all(list(row) == ROW for row in printed["rows"])
     keys = [(row["proposer"], row["gamma"], row["temperature"], row["bucket"]) for row in printed["rows"]]
-    proposers = (f"draft_model:{toys / 'draft'}", "ngram")
+    proposers = (f"draft_model:{toys / 'draft'}", "ngram,min_n=2")
     buckets = ("letters", "<b>[red]", "all")
     expected = {(p, g, 1, b) for p in proposers for g in (2, 4) for b in buckets}
     assert set(keys) == expected and len(keys) == len(expected)
     environment = printed["environment"]
     for name in ("python", "torch", "transformers", "cpu", "cores", "threads", "device", "dtype", "date", "seed"):
         assert environment[name] is not None
+    assert environment["proposers"] == ["none", *proposers]
     assert not environment["interrupted"] and environment["prompts"]["number"] == 3
     assert all((out_folder / name).exists() for name in environment["traces"])
 
@@ -78,19 +81,25 @@ def test_quick_takes_two_prompts_a_bucket_and_few_tokens(command, options, tmp_p
 
 
 @pytest.mark.parametrize(
-    "arguments, drafts, source",
-    [((), ("embedded/draft-m", "embedded/draft-s"), "embedded"), (("--target", "somebody/model"), (), "general")],
+    "arguments, labels, source",
+    [
+        ((), ["draft_model:embedded/draft-m", "draft_model:embedded/draft-s", "ngram", "suffix"], "embedded"),
+        (("--target", "somebody/model"), ["ngram", "suffix"], "general"),
+        (("--proposer", "suffix,min_prob=0", "--draft", "a/b"), ["draft_model:a/b", "suffix,min_prob=0"], "embedded"),
+    ],
 )
-def test_drafts_and_prompts_suit_the_target(command, monkeypatch, arguments, drafts, source):
+def test_proposers_and_prompts_suit_the_target(command, monkeypatch, arguments, labels, source):
+    known = {name: PROPOSERS[name] for name in ("none", "draft_model", "ngram", "suffix")}
+    monkeypatch.setattr("specworkbench.engine.proposers.PROPOSERS", known)
     found = []
 
     def capture(plan, folder, prompts, quick):
-        found.append((plan.drafts, prompts, plan.gammas, plan.temperatures))
+        found.append(([spec.label for spec in plan.proposers], prompts, plan.gammas, plan.temperatures))
         raise typer.Exit
 
     monkeypatch.setattr(import_module("specworkbench.cli.report"), "decode_plan", capture)
     assert command("report", *arguments)[0] == 0
-    assert found == [(drafts, source, (4,), (0.0, 1.0))]
+    assert found == [(labels, source, (4,), (0.0, 1.0))]
 
 
 def test_an_error_in_the_middle_still_writes_what_was_finished(command, options, tmp_path, monkeypatch):
@@ -162,6 +171,11 @@ def test_ctrl_c_in_the_middle_keeps_the_finished_and_exits_with_130(options, tmp
         (("--prompts", "/no/such/file.jsonl"), "no prompt file"),
         (("--target", "nobody/nothing-of-the-kind"), "cannot load the model"),
         (("--target", "/no/such/folder"), "no model folder"),
+        (("--proposer", "crystal_ball"), "no proposer 'crystal_ball'"),
+        (("--proposer", "ngram,min_n=5"), "min 5 and max 4"),
+        (("--proposer", "none"), "part of every report"),
+        (("--proposer", "draft_model"), "needs a draft"),
+        (("--proposer", "draft_model:embedded/draft-xxl"), "no weights 'embedded/draft-xxl'"),
         (("--chat",), "no chat template"),
         (("--max-new-tokens", "0"), "max_new_tokens is 0"),
     ],

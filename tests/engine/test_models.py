@@ -1,5 +1,7 @@
 """One name in, a ready model out; everything else is refused with a sentence."""
 
+import json
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
@@ -27,6 +29,39 @@ def test_the_embedded_family_loads_by_name():
 def test_the_embedded_names_are_the_target_and_its_drafts():
     names = embedded_names()
     assert names[0] == "embedded" and {"embedded/draft-m", "embedded/draft-s"} <= set(names)
+
+
+@pytest.fixture
+def embedded_head(tmp_path, monkeypatch):
+    """The embedded family is a target, a draft and a head."""
+    for name, config in {"target": {}, "small": {}, "mine": {"specworkbench_head": "eagle"}}.items():
+        (tmp_path / "models" / "embedded" / name).mkdir(parents=True)
+        (tmp_path / "models" / "embedded" / name / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("specworkbench.paths.data_dir", lambda: tmp_path)
+    return "embedded/mine"
+
+
+def test_a_head_is_no_draft(embedded_head):
+    assert embedded_names() == ["embedded", "embedded/small"]
+    with pytest.raises(InputError, match="a head, to be used as --proposer eagle --draft embedded/mine"):
+        load_model(embedded_head)
+
+
+@pytest.mark.parametrize(
+    "marks, kind",
+    [
+        ({"specworkbench_head": "mtp"}, "mtp"),
+        ({"medusa_num_heads": 2}, "medusa"),
+        ({"architectures": ["LlamaForCausalLMEagle3"]}, "eagle"),
+        ({"architectures": ["MedusaModel"]}, "medusa"),
+    ],
+)
+def test_a_head_is_not_loaded_as_a_model_even_where_transformers_would(tmp_path, marks, kind):
+    folder = save(toy_model(5), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | marks
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=f"no model but a head, to be used as --proposer {kind} --draft {folder}"):
+        load_model(folder)
 
 
 def test_a_local_folder_loads_in_the_dtype_asked_for(tmp_path):

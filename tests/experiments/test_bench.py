@@ -3,9 +3,10 @@
 import pytest
 
 from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, load_model, make_proposer
+from specworkbench.engine.proposers import PROPOSERS, DraftModelProposer
 from specworkbench.errors import InputError
 from specworkbench.experiments.bench import Bench
-from specworkbench.experiments.plan import Plan
+from specworkbench.experiments.plan import Plan, ProposerSpec
 from specworkbench.experiments.report import report_of
 from specworkbench.trace import load_trace
 from specworkbench.workloads import Prompt
@@ -15,8 +16,9 @@ from tests.experiments.toys import PROMPTS, strict_json
 @pytest.fixture
 def plan(toys):
     def make(**options):
-        target, draft = str(toys / "target"), str(toys / "draft")
-        return Plan(**{"target": target, "drafts": (draft,), "prompts": PROMPTS, "max_new_tokens": 8} | options)
+        specs = (ProposerSpec("draft_model", str(toys / "draft")), ProposerSpec("ngram"))
+        given = {"target": str(toys / "target"), "proposers": specs, "prompts": PROMPTS, "max_new_tokens": 8}
+        return Plan(**given | options)
 
     return make
 
@@ -36,7 +38,7 @@ def test_every_cell_is_saved_and_counted(plan, tmp_path):
 def test_a_cell_can_be_decoded_again_alone(plan, tmp_path, toys):
     bench = Bench(plan(temperatures=(1.0,), seed=5), tmp_path)
     bench.run()
-    trace = next(decoded for found, decoded in bench.traces.items() if found.proposer == "draft_model")[2]
+    trace = next(decoded for found, decoded in bench.traces.items() if found.proposer.name == "draft_model")[2]
     target, draft = (load_model(str(toys / name)) for name in ("target", "draft"))
     settings = DecodeSettings(max_new_tokens=8, sampling=SamplingSettings())
     proposer = make_proposer("draft_model", target=target, draft=draft)
@@ -77,6 +79,36 @@ def test_a_stop_leaves_the_cell_at_hand_out(plan, tmp_path):
         assert all(trace.sequences[0]["stop_reason"] == "length" for trace in decoded)
 
 
+def test_settings_reach_the_proposers_and_their_traces(plan, tmp_path):
+    texts = ("ngram,min_n=2", "ngram,min_n=2,max_n=3", "suffix,corpus=true")
+    bench = Bench(plan(proposers=tuple(map(ProposerSpec.parse, texts)), temperatures=(1.0,)), tmp_path)
+    assert bench.run() and bench.finished == 3 * 4
+    for configuration, decoded in bench.traces.items():
+        spec, found = configuration.proposer, decoded[0].manifest["proposer"]
+        assert found == {**found, "name": spec.name, "settings": spec.kind.settings() | dict(spec.settings)}
+    assert report_of(bench, "test").environment["proposers"] == ["none", *texts]
+    assert len({path.parent for path in bench.files}) == 4, "a folder each"
+
+
+def test_weights_are_loaded_once_for_all_settings_gammas_and_temperatures(plan, tmp_path, monkeypatch, toys):
+    class Adjustable(DraftModelProposer):
+        name = "adjustable"
+
+        def __init__(self, draft, strength: float = 1.0):
+            super().__init__(draft)
+            self.strength = strength
+
+    loads, load = [], Adjustable.load
+    monkeypatch.setattr(Adjustable, "load", lambda name, target: loads.append(name) or load(name, target))
+    monkeypatch.setitem(PROPOSERS, "adjustable", Adjustable)
+    draft = str(toys / "draft")
+    specs = tuple(ProposerSpec.parse(f"adjustable:{draft}{more}") for more in ("", ",strength=0.5"))
+    bench = Bench(plan(proposers=specs, gammas=(1, 2)), tmp_path)
+    made = [bench._proposers[found] for found in bench.traces if not found.plain]
+    assert loads == [draft] and len(set(map(id, made))) == 8 and len({id(each.draft) for each in made}) == 1
+    assert [each.strength for each in made] == [1.0, 1.0, 0.5, 0.5] * 2
+
+
 @pytest.mark.parametrize(
     "options, said",
     [
@@ -87,14 +119,17 @@ def test_a_stop_leaves_the_cell_at_hand_out(plan, tmp_path):
         ({"temperatures": (float("nan"),)}, "temperature is nan"),
         ({"max_new_tokens": 0}, "max_new_tokens is 0"),
         ({"seed": -1}, "seed is -1"),
-        ({"drafts": ("other",)}, "another vocabulary"),
+        ({"proposers": "draft_model:{toys}/other"}, "another vocabulary"),
+        ({"proposers": "draft_model"}, "needs a draft"),
+        ({"proposers": "draft_model:{toys}/missing"}, "no weights '.*/missing'"),
+        ({"proposers": "ngram,min_n=5"}, "min 5 and max 4"),
         ({"prompts": (*PROMPTS, Prompt("long", "x", "ab" * 100))}, "prompt 'long'.*200 tokens"),
         ({"target": "/no/such/folder"}, "no model folder"),
     ],
 )
 def test_what_cannot_be_decoded_is_refused_before_anything_is(plan, toys, tmp_path, options, said):
-    if "drafts" in options:
-        options = {"drafts": (str(toys / "other"),)}
+    if "proposers" in options:
+        options = {"proposers": (ProposerSpec.parse(options["proposers"].format(toys=toys)),)}
     with pytest.raises(InputError, match=said):
         Bench(plan(**options), tmp_path)
     assert not list(tmp_path.iterdir())

@@ -1,9 +1,11 @@
 """Rows: what `analysis` says of the joined traces, one a bucket and one of all; nothing is NaN."""
 
+import pandas as pd
 import pytest
 
-from specworkbench import analysis
-from specworkbench.experiments.plan import Configuration
+from specworkbench import analysis, plots
+from specworkbench.cli.report import cells as printed
+from specworkbench.experiments.plan import Configuration, ProposerSpec
 from specworkbench.experiments.rows import (
     ALL,
     COLUMNS,
@@ -14,11 +16,12 @@ from specworkbench.experiments.rows import (
     rows,
     time_table,
 )
+from specworkbench.plots.report_speedup import report_speedup
 from specworkbench.trace import contracts
 from tests.trace.toy import toy_trace
 
-PLAIN = Configuration("none", None, None, 1.0)
-DRAFT = Configuration("draft_model", "d", 3, 1.0)
+PLAIN = Configuration(ProposerSpec("none"), None, 1.0)
+DRAFT = Configuration(ProposerSpec("draft_model", "d"), 3, 1.0)
 
 
 def cells(proposer, ids=range(6)):
@@ -73,6 +76,19 @@ def test_what_was_never_examined_is_null(traces):
     assert row["alpha_counts"] is row["expected_tokens"] is row["c"] is row["speedup_predicted"] is None
     assert row["block_efficiency"] == 1.0 and row["speedup_measured"] > 0
     assert position_tables(traces) == {}
+
+
+def test_an_instrument_is_shown_without_a_speedup_and_without_a_bar(traces):
+    for trace in traces[DRAFT]:
+        trace.manifest["proposer"]["cost_set"] = 0.0
+    found = rows(traces)
+    assert all(row["speedup_measured"] is None and row["speedup_predicted"] > 1 for row in found)
+    assert [printed(row)[-3:-1] for row in found] == [["–", "–"]] * len(found)
+    figure = report_speedup(pd.DataFrame(found).assign(series="dial"))
+    measured, predicted = figure.data
+    assert pd.isna(measured.y).all() and not pd.isna(predicted.y).any()
+    assert time_table(traces)["group"].tolist() == [PLAIN.name]
+    plots.phases(time_table(traces), unit="ms per token")
 
 
 def test_the_theory_curve_starts_at_one_token_and_takes_the_measured_alpha(traces):

@@ -148,11 +148,11 @@ def test_accept_prob_of_a_float32_device_is_recomputed_in_float32(good):
     assert findings(trace)["accept_prob"].status == "pass"
 
 
-def test_trees_are_left_to_checks_that_know_them(good):
+def test_a_tree_under_a_rule_of_chains_is_rejected(good):
     trace = mutable(good)
     trace.positions.loc[trace.positions["node"] >= 0, "parent"] = -1
-    found = findings(trace)
-    assert {found[name].status for name in ("positions", "prefix", "order")} == {"not recorded"}
+    found = findings(trace)["positions"]
+    assert found.status == "fail" and "the rule token judges chains" in found.detail
 
 
 @pytest.mark.parametrize("table", ["rounds", "positions"])

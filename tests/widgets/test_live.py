@@ -48,6 +48,17 @@ def test_run_takes_the_settings_of_the_controls_and_shows_the_trace():
     assert not live.run_button.disabled and live.stop_button.disabled
 
 
+@pytest.mark.parametrize("there", [(), ("draft-s",), ("draft-m", "draft-s", "eagle", "medusa", "mtp")])
+def test_the_proposers_offered_are_those_whose_weights_are_there(tmp_path, monkeypatch, there):
+    for name in there:
+        (tmp_path / "models" / "embedded" / name).mkdir(parents=True)
+        (tmp_path / "models" / "embedded" / name / "config.json").write_text("{}")
+    monkeypatch.setattr("specworkbench.paths.data_dir", lambda: tmp_path)
+    offered = list(LiveDecode(decode=decoder()).proposer.options.values())
+    assert {weights for _, weights in offered if weights} == {f"embedded/{name}" for name in there}
+    assert [entry for entry in offered if entry[1] is None] == [("ngram", None), ("suffix", None), ("none", None)]
+
+
 def test_nothing_is_shown_before_the_first_run():
     live = LiveDecode(decode=decoder())
     assert live.trace is None and live.explorer.layout.display == "none" and live.stop_button.disabled
@@ -109,3 +120,6 @@ def test_the_engine_itself_decodes_from_the_panel():
     ran(live)
     assert live.message.value == "" and live.trace.rounds["emitted"].sum() <= 8
     assert live.trace.manifest["proposer"]["draft"]["name"] == "embedded/draft-s"
+    first, made = live.trace.positions, list(live._proposers.values())
+    ran(live)
+    assert live.trace.positions.equals(first) and list(live._proposers.values()) == made, "made once, and reset"

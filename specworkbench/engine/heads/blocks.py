@@ -98,14 +98,17 @@ class Rotary:
         self._angles_of = LlamaRotaryEmbedding(config)
         self._cos = self._sin = torch.empty(0)
 
-    def __call__(self, positions: torch.Tensor, like: torch.Tensor) -> Angles:
-        """positions (n,) int64, on the CPU or the device of `like`, whose dtype and device the angles have."""
-        largest = int(positions.max()) if positions.numel() else 0
-        if largest >= self._cos.shape[0] or self._cos.device != like.device or self._cos.dtype != like.dtype:
-            table = torch.arange(max(256, 2 * largest), device=like.device).unsqueeze(0)
-            cos, sin = self._angles_of.to(like.device)(like.new_empty(1, 1, 1), table)
+    def span(self, start: int, n: int, like: torch.Tensor) -> Angles:
+        """Angles of the n positions from `start` on, in the dtype and on the device of `like`."""
+        cos, sin = self._table(start + n, like)
+        return cos[start : start + n], sin[start : start + n]
+
+    def _table(self, size: int, like: torch.Tensor) -> Angles:
+        if size > self._cos.shape[0] or self._cos.device != like.device or self._cos.dtype != like.dtype:
+            positions = torch.arange(max(256, 2 * size), device=like.device).unsqueeze(0)
+            cos, sin = self._angles_of.to(like.device)(like.new_empty(1, 1, 1), positions)
             self._cos, self._sin = cos[0].unsqueeze(1), sin[0].unsqueeze(1)
-        return self._cos[positions], self._sin[positions]
+        return self._cos, self._sin
 
 
 class BlockCache:

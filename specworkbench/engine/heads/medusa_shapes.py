@@ -36,7 +36,10 @@ def medusa_heads(layout: str, config: dict[str, Any], tensors: Tensors, target: 
     if (ids is None and vocabulary < target.vocab_size) or (ids is not None and len(ids) != vocabulary):
         told = "there is no token_map" if ids is None else f"its token_map {len(ids)} entries"
         raise ValueError(f"its heads give {vocabulary} logits, the target has {target.vocab_size} tokens, and {told}")
-    built = MedusaHeads(MedusaShape(heads, layers, width, vocabulary), ids)
+    ranks = tuple(tuple(float(value) for value in row) for row in config.get("rank_acceptance") or ())
+    if ranks and len(ranks) != heads:
+        raise ValueError(f"its configuration gives rank_acceptance for {len(ranks)} heads, and it has {heads}")
+    built = MedusaHeads(MedusaShape(heads, layers, width, vocabulary, ranks), ids)
     fill(built, tensors, names)
     return built
 
@@ -70,4 +73,5 @@ def medusa_config(shape: MedusaShape) -> dict[str, Any]:
         "medusa_num_layers": shape.layers, "num_heads": shape.heads, "num_hidden_layers": shape.layers,
         "hidden_size": shape.width, "vocab_size": shape.vocabulary, "truncated_vocab_size": shape.vocabulary,
         "medusa_fc_bias": True, "torch_dtype": "float16",
+        "rank_acceptance": [[round(value, 4) for value in row] for row in shape.ranks],
     }  # fmt: skip

@@ -6,10 +6,16 @@ the target has given features of positions 0 .. L - 2.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from specworkbench.engine.contracts import Context
+from specworkbench.engine.heads.blocks import Angles
 from specworkbench.engine.heads.feature import FeatureHead
+
+if TYPE_CHECKING:
+    from specworkbench.engine.proposers.trees import Frontier
 
 
 class Recurrent:
@@ -22,7 +28,7 @@ class Recurrent:
     def __init__(self, head: FeatureHead):
         self.head, self.cache = head, head.new_caches()[0]
         self.forwards = self.positions = 0
-        self._feature = self._headed = torch.empty(0)
+        self._features = self._headed = torch.empty(0)  # of the last step: what it gave
         self._true = 0
 
     @property
@@ -36,26 +42,35 @@ class Recurrent:
         """
         rows, inputs = new_features(context, self.head, self._true)
         if inputs.shape[0]:
-            self._step(inputs, rows)
+            features, headed = self._step(inputs, rows, self.head.rotary.span(self._true, inputs.shape[0], rows))
+            self._features, self._headed = features[-1:], headed[-1:]
             self._true = self.cache.length
         return self._headed if self._true else None
 
     def advance(self, guess: torch.Tensor) -> torch.Tensor:
         """One step further: guess (1,) follows; (1, width) for the next guess."""
-        self._step(guess, self._feature)
-        return self._headed
+        angles = self.head.rotary.span(self.cache.length, 1, self._features)
+        self._features, headed = self._step(guess, self._features, angles)
+        return headed
+
+    def branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
+        """One level further: a frontier's guesses follow, `depth` deep in the tree; (m, width) for their children."""
+        m = frontier.tokens.shape[0]
+        mask = torch.cat([frontier.visible.new_ones(m, self._true), frontier.visible], dim=-1)
+        angles = self.head.rotary.span(self._true + depth - 1, 1, self._features)
+        self._features, headed = self._step(frontier.tokens, self._features[frontier.parents], angles, mask)
+        return headed
 
     def keep(self, accepted: int) -> None:
         """Take the guesses' entries back."""
         self.cache.keep(self._true)
 
-    def _step(self, ids: torch.Tensor, feature: torch.Tensor) -> None:
-        n, start = ids.shape[0], self.cache.length
-        angles = self.head.rotary(torch.arange(start, start + n), feature)
-        stage, attend = self.head.stages[0], self.cache.attend()
-        feature, headed = stage(self.head.embedded(ids), feature, angles, attend)
-        self._feature, self._headed = feature[-1:], headed[-1:]
-        self.forwards, self.positions = self.forwards + 1, self.positions + n
+    def _step(
+        self, ids: torch.Tensor, features: torch.Tensor, angles: Angles, mask: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """angles: of the positions, or of one position that all have."""
+        self.forwards, self.positions = self.forwards + 1, self.positions + ids.shape[0]
+        return self.head.stages[0](self.head.embedded(ids), features, angles, self.cache.attend(mask))
 
 
 class Chained:
@@ -101,7 +116,7 @@ class Chained:
         """Drop the entries made of a guess that was not among the first `accepted`, and outputs no module waits for."""
         self._ids = self._ids[: self._total + 1 + accepted]
         for module, cache in enumerate(self.caches):
-            cache.keep(min(cache.length, self._total - module + accepted))
+            cache.keep(max(0, self._total - module + accepted))
         for module, cache in enumerate(self.caches):
             following = self.caches[min(module + 1, len(self.caches) - 1)].length
             kept = self._outputs[module][following - self._starts[module] : cache.length - self._starts[module]]
@@ -117,7 +132,7 @@ class Chained:
         if n <= 0:
             return self._headed
         start = cache.length
-        angles = self.head.rotary(torch.arange(start, start + n), feature)
+        angles = self.head.rotary.span(start, n, feature)
         embedded = self.head.embedded(self._ids[start + 1 + module : start + n + 1 + module])
         output, headed = self.head.stages[module](embedded, feature, angles, cache.attend())
         waiting = self._outputs[module]

@@ -7,7 +7,9 @@ from typing import Any
 
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.proposers.dial import DialProposer, OracleProposer, RandomProposer
 from specworkbench.engine.proposers.draft_model import DraftModelProposer
+from specworkbench.engine.proposers.draft_tree import TreeDraftProposer
 from specworkbench.engine.proposers.eagle import EagleProposer
 from specworkbench.engine.proposers.medusa import MedusaProposer
 from specworkbench.engine.proposers.mtp import MtpProposer
@@ -21,11 +23,15 @@ PROPOSERS: dict[str, type[Proposer]] = {
     for proposer in (
         NoProposer,
         DraftModelProposer,
+        TreeDraftProposer,
         NgramProposer,
         SuffixProposer,
         EagleProposer,
         MedusaProposer,
         MtpProposer,
+        DialProposer,
+        OracleProposer,
+        RandomProposer,
     )
 }
 
@@ -43,12 +49,11 @@ def make_proposer(
     _check_settings(kind, settings)
     if kind.needs_target and target is None:
         raise InputError(f"the proposer {name} works on the target's own layers or rows; give it the target")
-    if kind.weights and not (draft := draft or default_weights(kind, target.name if target else "")):
-        raise InputError(f"the proposer {name} needs a draft, {kind.weights}; name one{_such_as(kind)}")
+    draft = chosen_weights(kind, draft, target.name if target else "")
     if isinstance(draft, str):
         if target is None:
             raise InputError(f"the weights {draft!r} are loaded to fit a target; give it, or give loaded weights")
-        draft = kind.load(draft, target, revision) if kind.weights else None
+        draft = kind.load(draft, target, revision)
     return kind.build(target, draft, **settings)
 
 
@@ -62,6 +67,20 @@ def proposer_named(name: str) -> type[Proposer]:
 def default_weights(kind: type[Proposer], target: str) -> str | None:
     """What a proposer uses for the target of that name when no weights are named."""
     return kind.default_for(target)
+
+
+def chosen_weights(kind: type[Proposer], draft: Any, target: str) -> Any:
+    """The weights given (loaded, or their name), else the default ones; None for a proposer that does without.
+
+    Raises `InputError` where it needs some and has none.
+    """
+    if not kind.weights:
+        return None
+    draft = draft or default_weights(kind, target)
+    if draft or kind.weights_optional:
+        return draft
+    such_as = f", for example {kind.default_weights}" if kind.default_weights else ""
+    raise InputError(f"the proposer {kind.name} needs a draft, {kind.weights}; name one{such_as}")
 
 
 def parse_settings(kind: type[Proposer], texts: Sequence[str]) -> dict[str, Any]:
@@ -101,11 +120,22 @@ def _check_settings(kind: type[Proposer], settings: Mapping[str, Any]) -> None:
             raise InputError(f"the proposer {kind.name} has no setting {name!r}; it has {known or 'none'}")
 
 
-def _such_as(kind: type[Proposer]) -> str:
-    return f", for example {kind.default_weights}" if kind.default_weights else ""
-
-
 __all__ = [
-    "PROPOSERS", "DraftModelProposer", "EagleProposer", "MedusaProposer", "MtpProposer", "NgramProposer", "NoProposer",
-    "SuffixProposer", "default_weights", "make_proposer", "parse_settings", "proposer_named",
-]  # fmt: skip
+    "DialProposer",
+    "DraftModelProposer",
+    "EagleProposer",
+    "MedusaProposer",
+    "MtpProposer",
+    "NgramProposer",
+    "NoProposer",
+    "OracleProposer",
+    "PROPOSERS",
+    "RandomProposer",
+    "SuffixProposer",
+    "TreeDraftProposer",
+    "chosen_weights",
+    "default_weights",
+    "make_proposer",
+    "parse_settings",
+    "proposer_named",
+]

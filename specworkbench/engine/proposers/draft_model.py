@@ -71,9 +71,9 @@ class DraftModelProposer(Proposer):
         return Proposal(torch.cat(tokens), torch.cat(rows), forwards=n, positions=positions, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:
-        """Keep the context and the accepted guesses that were forwarded."""
+        """Keep what reached the context, but its last token: accepted guesses, up to where EOS cut them off."""
         if decision.proposed:
-            surplus = self._cache.length - (self._context_length + decision.accepted)
+            surplus = self._cache.length - (self._context_length + decision.emitted - 1)
             self._cache.rollback(max(0, surplus))
 
     @property

@@ -12,22 +12,35 @@ from specworkbench.engine.heads.files import describe_head, load_head
 from specworkbench.engine.heads.running import Chained, Recurrent
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
+from specworkbench.engine.proposers.trees import Frontier, TreeSettings, draft_tree
 from specworkbench.engine.rng import Chooser
+from specworkbench.errors import InputError
 
 
 class FeatureHeadProposer(Proposer):
-    """Draws guesses from a feature head, one after the other.
+    """Guesses from a feature head: a chain that is drawn, or a tree.
 
     First the positions that the target has forwarded since the last proposal enter with its true features; the last of
     them gives the first guess. Then a single module goes on from its own outputs, or each of several modules gives one
     guess, so that no more are proposed than there are modules.
+
+    nodes: 0 for a chain; more for a tree of so many guesses at most, of this `width` and `branching` (`TreeSettings`).
+    Raises `InputError` for settings out of range, and for a tree of several modules.
     """
 
     needs_target = True
+    drafts_trees = True
     kind: ClassVar[str]
 
-    def __init__(self, head: FeatureHead):
-        self.head = head
+    def __init__(self, head: FeatureHead, nodes: int = 0, width: int = 4, branching: str = "auto"):
+        self.tree = TreeSettings(nodes, width, branching) if nodes else None
+        if nodes and len(head.stages) > 1:
+            raise InputError(
+                f"this head has {len(head.stages)} chained modules, which guess a chain only; leave nodes at 0"
+            )
+        self.head, self.nodes, self.width, self.branching = head, nodes, width, branching
+        self.drafts_trees = nodes > 0
+        self.deterministic = self.drafts_trees and branching == "top-k"
         self.needs = Needs(hidden_layers=head.shape.layers)
         self.reset()
 
@@ -39,6 +52,9 @@ class FeatureHeadProposer(Proposer):
     def build(cls, target: LanguageModel, draft: FeatureHead, **settings: Any) -> FeatureHeadProposer:
         return cls(draft, **settings)
 
+    def most_nodes(self, gamma: int) -> int:
+        return self.tree.most(gamma) if self.tree else gamma
+
     def reset(self) -> None:
         self._running = (Chained if len(self.head.stages) > 1 else Recurrent)(self.head)
 
@@ -48,29 +64,44 @@ class FeatureHeadProposer(Proposer):
             self._running.catch_up()
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
-        running, modules = self._running, len(self.head.stages)
+        running = self._running
         forwards, positions = running.forwards, running.positions
         headed = running.enter(context)
         if headed is None:
             return nothing(context)
-        n = gamma if modules == 1 else min(gamma, modules)
+        if self.tree:
+            logits = self.head.logits(headed)
+            chosen = draft_tree(context, self.tree, gamma, choose, logits, self._branch)
+            tokens, rows, parents = chosen.tokens, chosen.rows, chosen.parents
+        else:
+            (tokens, rows), parents = self._draw(context, gamma, choose, headed), None
+        return Proposal(
+            tokens, rows, parents, forwards=running.forwards - forwards, positions=running.positions - positions
+        )
+
+    def _draw(
+        self, context: Context, gamma: int, choose: Chooser, headed: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """A chain: tokens (n,) and the rows (n, vocab) they were drawn from. headed: (1, width)."""
+        modules = len(self.head.stages)
         seen, tokens, rows = context.seen, [], []
-        for step in range(n):
-            headed = running.advance(tokens[-1]) if step else headed
+        for step in range(gamma if modules == 1 else min(gamma, modules)):
+            headed = self._running.advance(tokens[-1]) if step else headed
             probs = context.sampler(self.head.logits(headed), seen)
             guess = choose.draw(probs)
             if seen is not None:
                 seen = seen.index_fill(0, guess, True)
             rows.append(probs)
             tokens.append(guess)
-        return Proposal(
-            torch.cat(tokens), torch.cat(rows),
-            forwards=running.forwards - forwards, positions=running.positions - positions,
-        )  # fmt: skip
+        return torch.cat(tokens), torch.cat(rows)
+
+    def _branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
+        """Logits (m, vocab) after the nodes of a frontier."""
+        return self.head.logits(self._running.branch(frontier, depth))
 
     def observe(self, decision: Decision) -> None:
         if decision.proposed:
-            self._running.keep(decision.accepted)
+            self._running.keep(min(decision.accepted, decision.emitted))
 
     @property
     def cache_bytes(self) -> int:

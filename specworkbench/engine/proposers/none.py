@@ -14,6 +14,7 @@ class NoProposer(Proposer):
     name = "none"
     summary = "plain decoding"
     deterministic = True
+    instrument = True
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
         return nothing(context)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from specworkbench.engine.contracts import Verifier
+from specworkbench.engine.contracts import Proposer, Verifier
 from specworkbench.engine.sampling import SamplingSettings
 from specworkbench.engine.verifiers.greedy import GreedyVerifier
 from specworkbench.engine.verifiers.token import TokenVerifier
+from specworkbench.engine.verifiers.tree import TreeVerifier
 from specworkbench.errors import InputError
 
-VERIFIERS: dict[str, type[Verifier]] = {rule.name: rule for rule in (TokenVerifier, GreedyVerifier)}
+VERIFIERS: dict[str, type[Verifier]] = {rule.name: rule for rule in (TokenVerifier, GreedyVerifier, TreeVerifier)}
 
 
-def make_verifier(rule: str | None, sampling: SamplingSettings) -> Verifier:
-    """The rule by name; by default `greedy` at temperature 0 and `token` otherwise.
+def make_verifier(rule: str | None, sampling: SamplingSettings, proposer: Proposer | None = None) -> Verifier:
+    """The rule by name; by default `tree` for a proposer of trees, else `greedy` at temperature 0, `token` above.
 
-    Raises `InputError` for an unknown rule, and for `greedy` at a temperature at which it would not be lossless.
+    Raises `InputError` for an unknown rule, for `greedy` at a temperature at which it would not be lossless, and for a
+    rule of chains with a proposer of trees.
     """
+    trees = proposer is not None and proposer.drafts_trees
     if rule is None:
-        rule = "greedy" if sampling.greedy else "token"
+        rule = "tree" if trees else "greedy" if sampling.greedy else "token"
     if rule not in VERIFIERS:
         raise InputError(f"there is no rule {rule!r}; choose one of {', '.join(VERIFIERS)}")
     verifier = VERIFIERS[rule]()
@@ -26,7 +29,18 @@ def make_verifier(rule: str | None, sampling: SamplingSettings) -> Verifier:
             f"the rule {rule} keeps the target's distribution only at temperature 0, and the temperature is "
             f"{sampling.temperature:g}; choose the rule token"
         )
+    if trees:
+        check_judges_trees(verifier, proposer)
     return verifier
 
 
-__all__ = ["VERIFIERS", "GreedyVerifier", "TokenVerifier", "make_verifier"]
+def check_judges_trees(verifier: Verifier, proposer: Proposer) -> None:
+    """Raises `InputError` where the rule judges chains only and the proposer drafts trees."""
+    if not getattr(verifier, "judges_trees", False):
+        raise InputError(
+            f"the rule {verifier.name} judges chains, and the proposer {proposer.name} drafts trees; "
+            "choose the rule tree"
+        )
+
+
+__all__ = ["VERIFIERS", "GreedyVerifier", "TokenVerifier", "TreeVerifier", "check_judges_trees", "make_verifier"]

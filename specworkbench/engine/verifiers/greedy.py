@@ -15,6 +15,7 @@ class GreedyVerifier:
     name = "greedy"
     lossless = True
     greedy_only = True
+    judges_trees = False
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """See `Verifier.verify`. Among equally probable tokens the lowest id is the choice."""

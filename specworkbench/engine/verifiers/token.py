@@ -17,6 +17,7 @@ class TokenVerifier:
     name = "token"
     lossless = True
     greedy_only = False
+    judges_trees = False
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """See `Verifier.verify`. With a one-hot q a guess x is accepted with p(x), and the residual is p without x."""

@@ -1,0 +1,139 @@
+"""The law of trees through the real decode loop is the target's own; wrong rules and wrong caches are seen."""
+
+from functools import partial
+
+import pytest
+
+from specworkbench.engine import DecodeSettings, SamplingSettings, make_verifier
+from specworkbench.engine.proposers import TreeDraftProposer
+from specworkbench.equivalence.law import (
+    decode_law,
+    decode_law_memoised,
+    first_tokens,
+    largest_difference,
+    product_law,
+    total_variation,
+)
+from specworkbench.equivalence.setup import Setup, record
+from specworkbench.equivalence.toys import toy_model
+from specworkbench.equivalence.tree_mutants import TREE_MUTANTS, FirstNodesKept
+from specworkbench.equivalence.tree_toys import KINDS, ShapedTree, tree_setup
+from specworkbench.trace import contracts
+
+EXACT, SEEN = 1e-12, 1e-3
+GREEDY = SamplingSettings(temperature=0.0)
+SETTINGS = {
+    "temperature 1": {},
+    "temperature 0": {"sampling": GREEDY},
+    "temperature 0, warm draft": {"sampling": GREEDY, "draft_sampling": SamplingSettings()},
+    "hot draft": {"draft_sampling": SamplingSettings(temperature=2.0)},
+    "greedy draft": {"draft_sampling": GREEDY},
+    "top-k": {"sampling": SamplingSettings(top_k=2)},
+    "top-k of the draft alone": {"draft_sampling": SamplingSettings(top_k=2)},
+    "penalty": {"sampling": SamplingSettings(repetition_penalty=1.7)},
+    "EOS": {"eos": (1,)},
+    "everything": {
+        "sampling": SamplingSettings(temperature=0.8, top_p=0.95, min_p=0.05, repetition_penalty=1.3),
+        "draft_sampling": SamplingSettings(temperature=1.3, repetition_penalty=1.1),
+        "eos": (2,),
+        "rows": (5, 6),
+    },
+}
+
+
+def assert_exact(setup, law):
+    expected = product_law(setup.target, setup.prompt, setup.settings)
+    assert sum(law.values()) == pytest.approx(1.0, abs=EXACT)
+    assert largest_difference(law, expected) < EXACT
+    assert total_variation(law, expected) < EXACT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_law_is_the_targets_own(setting, kind):
+    setup = tree_setup(7, kind=kind, **SETTINGS[setting])
+    assert setup.verifier.name == "tree"
+    assert_exact(setup, decode_law_memoised(setup))
+
+
+@pytest.mark.parametrize(
+    "kind, vocab, length, gamma",
+    [
+        ("top-k", 4, 3, 1),
+        ("top-k", 4, 4, 3),
+        ("certain, ragged", 5, 4, 3),
+        ("without replacement", 4, 2, 1),
+        ("without replacement", 3, 4, 1),
+        ("independent", 4, 2, 1),
+        ("independent, at times none", 2, 4, 3),
+        ("without replacement", 2, 4, 3),
+    ],
+)
+def test_at_every_size(kind, vocab, length, gamma):
+    setup = tree_setup(8, kind=kind, vocab=vocab, length=length, gamma=gamma)
+    assert_exact(setup, decode_law_memoised(setup))
+
+
+@pytest.mark.parametrize(
+    "nodes, width, vocab, length, gamma", [(6, 2, 2, 4, 3), (3, 3, 4, 3, 1), (4, 4, 4, 2, 1), (3, 3, 2, 3, 1)]
+)
+def test_branches_deep_and_wide(nodes, width, vocab, length, gamma):
+    """Three levels; three and four siblings without replacement, also more than there are tokens."""
+    setup = tree_setup(9, vocab=vocab, length=length, gamma=gamma)
+    proposer = TreeDraftProposer(setup.proposer.draft, nodes, width, branching="sampled")
+    setup = setup.but(proposer=proposer)
+    assert_exact(setup, decode_law_memoised(setup))
+
+
+def llama_setup(proposer, *, vocab=3, gamma=2, length=3, sampling=None, eos=None) -> Setup:
+    small = {"layers": 1, "width": 8, "sharpness": 2.0}
+    target, draft = (toy_model(vocab, seed=seed, eos=eos, **small) for seed in (0, 1))
+    settings = DecodeSettings(gamma, length, sampling or SamplingSettings())
+    proposer = proposer(draft)
+    return Setup(target, (0, 1, 0), settings, proposer, make_verifier(None, settings.sampling, proposer))
+
+
+TOP_K = partial(TreeDraftProposer, nodes=5, width=2, branching="top-k")
+LLAMAS = {
+    "top-k": (TOP_K, {}),
+    "top-k, gamma 3": (TOP_K, {"gamma": 3, "length": 4, "vocab": 2}),
+    "top-k, penalty and EOS": (TOP_K, {"sampling": SamplingSettings(0.8, repetition_penalty=1.5), "eos": 2}),
+    "top-k, greedy": (TOP_K, {"gamma": 3, "length": 5, "sampling": GREEDY}),
+    "ragged": (partial(ShapedTree, certain=True), {}),
+    "without replacement": (partial(TreeDraftProposer, nodes=4, width=2, branching="sampled"), {"vocab": 2}),
+    "independent": (ShapedTree, {"vocab": 2}),
+}
+
+
+@pytest.mark.parametrize("case", LLAMAS)
+def test_the_law_of_the_whole_loop_on_a_real_model(case):
+    """Unmemoised, with transformers' caches and the draft's own."""
+    proposer, options = LLAMAS[case]
+    setup = llama_setup(proposer, **options)
+    assert_exact(setup, decode_law(setup))
+
+
+def test_a_path_picked_wrongly_from_the_real_cache_is_seen():
+    setup = llama_setup(TOP_K).but(sequence=FirstNodesKept)
+    assert total_variation(decode_law(setup), product_law(setup.target, setup.prompt, setup.settings)) > SEEN
+
+
+@pytest.mark.parametrize("mutant", TREE_MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_contracts_named_for_it_fail_on_its_trace_and_no_others(mutant):
+    setup = mutant.bench(0, length=12, gamma=3)
+    for tried, expected in ((setup, set()), (mutant.apply(setup), set(mutant.contracts))):
+        found = contracts.run(record(tried, 12, seed=5))
+        assert {contract.name for contract, finding in found if finding.status == "fail"} == expected
+
+
+@pytest.mark.parametrize("mutant", TREE_MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_exact_law_rejects(mutant, seed):
+    setup = mutant.bench(seed)
+    expected = product_law(setup.target, setup.prompt, setup.settings)
+    assert_exact(setup, decode_law_memoised(setup))
+    law = decode_law_memoised(mutant.apply(setup))
+    assert sum(law.values()) == pytest.approx(1.0, abs=EXACT)
+    assert total_variation(law, expected) > SEEN
+    first = total_variation(first_tokens(law), first_tokens(expected))
+    assert first < EXACT if mutant.first_token_exact else first > SEEN
