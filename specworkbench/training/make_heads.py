@@ -53,7 +53,7 @@ def make_eagle(
     own = target.model.get_input_embeddings().weight.data.float()
     narrow = config.hidden_size != own.shape[1]
     shape = FeatureShape(
-        config, layers, own.shape[1], fused=True, wide=True, own_embedding=narrow,
+        config, layers, own.shape[1], fused=True, wide=True, own_embedding=len(own) if narrow else 0,
         vocabulary=target.vocab_size if target_ids is None else len(target_ids),
     )  # fmt: skip
     torch.manual_seed(seed)
