@@ -30,6 +30,7 @@ from tests.engine.head_references import (
     mtp_logits,
     write,
 )
+from tests.engine.toy_heads import BARE, FUSED, feature_head, medusa, randomised
 from tests.engine.toys import toy_model
 
 TARGET = toy_model(5, layers=4, rms_norm_eps=1e-5)
@@ -37,19 +38,6 @@ BLOCK = LlamaConfig(
     hidden_size=WIDTH, intermediate_size=INNER, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
     vocab_size=5, max_position_embeddings=64, rms_norm_eps=1e-5, rope_theta=500.0,
 )  # fmt: skip
-
-
-def randomised(head):
-    torch.manual_seed(3)
-    for parameter in head.parameters():
-        parameter.data = torch.randn(parameter.shape, dtype=torch.float64) * 0.5 + (parameter.ndim == 1)
-    return head.double().eval().requires_grad_(False)
-
-
-def eagle_head(vocabulary=(0, 2, 3), layers=(1, 2, 3), target=TARGET, **shape):
-    ids = torch.tensor(vocabulary)
-    described = FeatureShape(BLOCK, layers, WIDTH, vocabulary=len(ids), fused=True, wide=True, **shape)
-    return randomised(FeatureHead(described, target, ids))
 
 
 def read_public(folder):
@@ -60,11 +48,14 @@ def read_public(folder):
 
 @pytest.mark.parametrize("residual_normed", [False, True])
 def test_a_saved_eagle_head_is_safeailabs_eagle_3(tmp_path, residual_normed):
-    head = eagle_head(norm_fused=True, residual_normed=residual_normed, layers=(1, 2, -1))
+    shape = FeatureShape(
+        BLOCK, (1, 2, -1), WIDTH, vocabulary=3, norm_fused=True, residual_normed=residual_normed, **FUSED
+    )
+    head = randomised(FeatureHead(shape, TARGET, torch.tensor([0, 2, 3])))
     save_head(head, tmp_path, TARGET, "eagle")
     config, tensors = read_public(tmp_path)
     assert config["architectures"] == ["LlamaForCausalLMEagle3"]
-    assert config["eagle_config"]["eagle_aux_hidden_state_layer_ids"] == [1, 2, 4]
+    assert config["eagle_config"]["eagle_aux_hidden_state_layer_ids"] == [1, 2, -1]
     assert config["draft_vocab_size"] == 3
     assert config["norm_before_residual"] is residual_normed
     assert config["eagle_config"]["norm_before_fc"] is True
@@ -73,7 +64,7 @@ def test_a_saved_eagle_head_is_safeailabs_eagle_3(tmp_path, residual_normed):
     assert tensors["midlayer.self_attn.q_proj.weight"].shape == (WIDTH, 2 * WIDTH)
     assert tensors["midlayer.self_attn.k_proj.weight"].dtype == torch.float16
     reference = eagle3_logits(
-        TARGET, double(tensors), layers=(1, 2, 4), kept=[0, 2, 3], residual_normed=residual_normed
+        TARGET, double(tensors), layers=(1, 2, -1), kept=[0, 2, 3], residual_normed=residual_normed
     )
     loaded = load_head(str(tmp_path), TARGET, "eagle")
     check_rows(EagleProposer(loaded), TARGET, reference, tolerance=1e-6)
@@ -111,21 +102,14 @@ def test_saved_medusa_heads_are_vllms(tmp_path):
 
 
 LAW = {
-    "EAGLE-3, reduced vocabulary": lambda t: EagleProposer(eagle_head((0, 2), (0, 1, 1), t)),
-    "EAGLE-1": lambda t: EagleProposer(
-        randomised(
-            FeatureHead(
-                FeatureShape(
-                    BLOCK, (-1,), WIDTH, norm_embedding=False, norm_feature=False, norm_input=False, norm_output=False
-                ),
-                t,
-            )
-        )
+    "EAGLE-1": lambda t: EagleProposer(feature_head(t, **BARE)),
+    "EAGLE-3, reduced vocabulary": lambda t: EagleProposer(
+        feature_head(t, (0, -1), torch.tensor([0, 2]), vocabulary=2, **FUSED)
     ),
-    "MTP, one module": lambda t: MtpProposer(randomised(FeatureHead(FeatureShape(BLOCK, (-1,), WIDTH), t))),
-    "MTP, two modules": lambda t: MtpProposer(randomised(FeatureHead(FeatureShape(BLOCK, (-1,), WIDTH, modules=2), t))),
-    "Medusa": lambda t: MedusaProposer(randomised(MedusaHeads(MedusaShape(2, 1, WIDTH, 3)))),
-}  # fmt: skip
+    "MTP, one module": lambda t: MtpProposer(feature_head(t, feeds_normed=True)),
+    "MTP, two modules": lambda t: MtpProposer(feature_head(t, modules=2)),
+    "Medusa": lambda t: MedusaProposer(medusa(t, heads=2)),
+}
 
 
 @pytest.mark.parametrize("kind", LAW)
@@ -175,7 +159,7 @@ REFUSED = {
         without("lm_head.weight") | {"d2t": torch.tensor([0, 1])}, {}, "lm_head.weight is missing",
     ),
     "hidden states that are not there": (
-        eagle3_tensors(), {"eagle_aux_hidden_state_layer_ids": [2, 4, 6]}, r"\[2, 4, 6\]; the target has 0 to 4",
+        eagle3_tensors(), {"eagle_aux_hidden_state_layer_ids": [1, 2, 4]}, r"\[1, 2, 4\]; the target's are 0 to 3",
     ),
     "two blocks": (eagle3_tensors(), {"num_hidden_layers": 2}, "has 2 blocks"),
     "a tensor left over": (

@@ -142,8 +142,8 @@ EAGLE3 = {
         {"layers": MIDDLE, "layer_norms": True, "feeds_normed": True},
     ),
     "speculators, named hidden states": (
-        SPECULATORS | {"norm_before_residual": False, "eagle_aux_hidden_state_layer_ids": [1, 3, 8]},
-        {"layers": (1, 3, 8)},
+        SPECULATORS | {"norm_before_residual": False, "eagle_aux_hidden_state_layer_ids": [0, 3, 7]},
+        {"layers": (0, 3, 7)},
     ),
     "speculators, a Qwen3 block with a window": (
         SPECULATORS | {"norm_before_residual": False, "transformer_layer_config": LLAMA | {

@@ -101,13 +101,14 @@ class LibraryBlock(nn.Module):
         return LibraryCache(self.config)
 
     def forward(self, read: torch.Tensor, residual: torch.Tensor, angles: Any, attend: LibraryAttend) -> torch.Tensor:
-        """residual (n, width), un-normed; read: the same, not used. Returns (n, width)."""
-        cache, rows = attend.cache, residual.unsqueeze(0)
-        n = residual.shape[0]
-        positions = torch.arange(cache.length, cache.length + n, device=rows.device).unsqueeze(0)
+        """residual (n, width), un-normed; read: the same, not used; angles: of n positions, or of one that all have.
+        Returns (n, width).
+        """
+        cache, rows, n = attend.cache, residual.unsqueeze(0), residual.shape[0]
+        positions, turned = angles
         output = self.layer(
-            rows, attention_mask=self._mask(rows, attend), position_ids=positions, position_embeddings=angles,
-            use_cache=True, **{self._cache_keyword: cache.cache},
+            rows, attention_mask=self._mask(rows, attend), position_ids=positions.expand(1, n),
+            position_embeddings=turned, use_cache=True, **{self._cache_keyword: cache.cache},
         )  # fmt: skip
         cache.grew(n)
         return (output[0] if isinstance(output, tuple) else output)[0]

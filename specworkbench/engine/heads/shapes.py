@@ -129,7 +129,8 @@ def _feature_layers(config: dict[str, Any], target: LanguageModel, layout: str) 
 
     Number i is the state BEFORE layer i, transformers' hidden_states[i], in SafeAILab's code, vLLM and speculators. In
     SpecForge, SGLang and ModelOpt it is the output of layer i, hidden_states[i + 1]. A configuration does not say which
-    it means; but 1, n//2 - 1, n - 4 is the others' default, the same three states, and is read so.
+    it means; but 1, n//2 - 1, n - 4 is the others' default, the same three states, and is read so. vLLM's number n is
+    the last state before the final norm, which the engine does not give; -1, in heads made here, is the one after it.
     """
     depth = target.model.config.get_text_config().num_hidden_layers
     inner = config.get("eagle_config") or {}
@@ -139,8 +140,11 @@ def _feature_layers(config: dict[str, Any], target: LanguageModel, layout: str) 
     outputs = layers == tuple(layer - 1 for layer in default)
     if outputs and layout == "eagle3" and MARK not in config:
         layers = default
-    if min(layers) < 0 or max(layers) > depth:
-        raise ValueError(f"it reads the hidden states {list(layers)}; the target has 0 to {depth}")
+    if not all(layer == -1 or 0 <= layer < depth for layer in layers):
+        raise ValueError(
+            f"it reads the hidden states {list(layers)}; the target's are 0 to {depth - 1} before its layers, and -1 "
+            "after the final norm"
+        )
     return layers
 
 
@@ -219,7 +223,7 @@ def feature_config(shape: FeatureShape, target: LanguageModel, kind: str) -> dic
             "norm_before_residual": shape.residual_normed,
             "norm_output": shape.feeds_normed,
             "eagle_config": {
-                "eagle_aux_hidden_state_layer_ids": [layer % (depth + 1) for layer in shape.layers],
+                "eagle_aux_hidden_state_layer_ids": list(shape.layers),
                 "use_aux_hidden_state": shape.fused, "norm_before_fc": shape.norm_fused, "fc_norm": shape.norm_layers,
             },
         }  # fmt: skip
