@@ -50,8 +50,9 @@ class LibraryRotary:
         self._rotary = model.get_decoder().rotary_emb
 
     def span(self, start: int, n: int, like: torch.Tensor) -> Any:
-        """Of the n positions from `start` on, in the dtype and on the device of `like`."""
-        return self._rotary(like.unsqueeze(0), torch.arange(start, start + n, device=like.device).unsqueeze(0))
+        """The n positions from `start` on, (1, n), and their angles, in the dtype and on the device of `like`."""
+        positions = torch.arange(start, start + n, device=like.device).unsqueeze(0)
+        return positions, self._rotary(like.unsqueeze(0), positions)
 
 
 @dataclass(frozen=True)
