@@ -92,6 +92,7 @@ def report(
         chat=chat,
         dtype=dtype,
         device=device,
+        lenient=not (proposer or draft),
     )
     with only_json(as_json):
         found = decode_plan(plan, folder, source, quick)
@@ -122,6 +123,8 @@ def decode_plan(plan: Plan, folder: Path, source: str, quick: bool) -> Report:
 
     quiet_transformers()
     bench = Bench(plan, folder)
+    for label, why in bench.left_out.items():
+        say(f"{label} is left out: {why}")
     try:
         with StopOnInterrupt() as interrupt:
             decode_cells(bench, interrupt)

@@ -92,6 +92,5 @@ class Stream:
 
 def outcomes(step: Round) -> list[str]:
     """What became of each emitted token of a round."""
-    accepted, proposed = step.decision.accepted, len(step.decision.proposed)
-    drawn = "plain" if not proposed else "bonus" if accepted == proposed else "corrected"
-    return ([*["accepted"] * accepted, drawn])[: step.decision.emitted]
+    decision = step.decision
+    return ([*["accepted"] * decision.accepted, decision.outcome])[: decision.emitted]

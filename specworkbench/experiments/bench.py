@@ -24,8 +24,9 @@ Stop = Callable[[], bool]
 class Bench:
     """The models of a plan, and what has been decoded of it.
 
-    out: the folder below which `traces/CONFIGURATION/PROMPT.trace` are written. Raises `InputError` where a model
-    cannot be loaded, settings do not fit together, a proposer does not suit the target, or a prompt does not fit.
+    out: the folder below which `traces/CONFIGURATION/PROMPT.trace` are written. left_out: of a lenient plan, the
+    proposers that do not suit the target, and why. Raises `InputError` where a model cannot be loaded, settings do not
+    fit together, a proposer does not suit the target, or a prompt does not fit.
     """
 
     def __init__(self, plan: Plan, out: Path):
@@ -37,7 +38,8 @@ class Bench:
             spec.fitted(plan.target)  # refuses what can be judged before anything is loaded
         self.target = load_model(plan.target, dtype=plan.dtype, device=plan.device)
         self._weights: dict[tuple[str, str], Any] = {}
-        self._proposers = {configuration: self._proposer(configuration.proposer) for configuration in self.traces}
+        self.left_out: dict[str, str] = {}
+        self._proposers = self._made()
         self._check_prompts()
 
     @property
@@ -95,6 +97,21 @@ class Bench:
         sampling = SamplingSettings(temperature=configuration.temperature)
         gamma = 1 if configuration.gamma is None else configuration.gamma
         return DecodeSettings(gamma=gamma, max_new_tokens=self.plan.max_new_tokens, sampling=sampling)
+
+    def _made(self) -> dict[Configuration, Proposer]:
+        """The proposers. Where nobody chose them, those that do not suit the target are left out of all there is."""
+        made = {}
+        for configuration in list(self.traces):
+            try:
+                made[configuration] = self._proposer(configuration.proposer)
+            except InputError as error:
+                if not self.plan.lenient:
+                    raise
+                self.left_out[configuration.label] = str(error)
+                del self.traces[configuration]
+        self.plan = self.plan.without(self.left_out)
+        self._settings = {configuration: self._settings[configuration] for configuration in made}
+        return made
 
     def _proposer(self, spec: ProposerSpec) -> Proposer:
         """One of its own for every configuration; weights of one name are loaded once for all of a kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,8 @@ class Plan:
     """The grid of a report.
 
     Prompt number i is decoded with the seed `seed + i` in every configuration, so that each cell can be decoded again
-    alone. Raises `InputError` for a grid without prompts, proposers, gammas or temperatures.
+    alone. lenient: nobody chose the proposers, so those that do not suit the target are left out instead of refused.
+    Raises `InputError` for a grid without prompts, proposers, gammas or temperatures.
     """
 
     target: str
@@ -138,11 +139,16 @@ class Plan:
     chat: bool = False
     dtype: str | None = None
     device: str | None = None
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         for name in ("prompts", "proposers", "gammas", "temperatures"):
             if not getattr(self, name):
                 raise InputError(f"a report needs at least one of its {name}; none is given")
+
+    def without(self, labels: Container[str]) -> Plan:
+        """The plan without the proposers of these labels."""
+        return replace(self, proposers=tuple(spec for spec in self.proposers if spec.label not in labels))
 
     def at(self, temperature: float) -> list[Configuration]:
         """The configurations of one temperature, plain decoding first."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from specworkbench import analysis, theory
+from specworkbench.analysis.parts import has_trees
 from specworkbench.experiments.plan import Configuration
 from specworkbench.trace import Trace
 
@@ -69,7 +70,7 @@ def rows(traces: Traces) -> list[dict[str, Any]]:
 def efficiency_tables(traces: Traces) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Block efficiency as measured (with intervals) and E[N] in theory over gamma, for `plots.expected_tokens`.
 
-    A theoretical curve takes the alpha measured at its series' largest gamma.
+    A theoretical curve takes the alpha measured at its series' largest gamma; trees have none, as it is for chains.
     """
     measured, largest = [], {}
     for configuration, _, trace in pairs(traces):
@@ -77,7 +78,7 @@ def efficiency_tables(traces: Traces) -> tuple[pd.DataFrame, pd.DataFrame]:
         value, low, high = analysis.block_efficiency(trace)
         measured.append((series, configuration.gamma, value, low, high))
         if configuration.gamma >= largest.get(series, (0, None))[0]:
-            largest[series] = configuration.gamma, analysis.alpha_counts(trace).value
+            largest[series] = configuration.gamma, None if has_trees(trace) else analysis.alpha_counts(trace).value
     curves = []
     for series, (gamma, alpha) in largest.items():
         if alpha is not None:

@@ -17,7 +17,8 @@ def decode(tokens):
 
 
 def step(emitted, accepted, proposed):
-    decision = SimpleNamespace(accepted=accepted, proposed=[0] * proposed, emitted=len(emitted))
+    drawn = "plain" if not proposed else "bonus" if accepted == proposed else "corrected"
+    decision = SimpleNamespace(accepted=accepted, emitted=len(emitted), outcome=drawn)
     return SimpleNamespace(emitted=emitted, decision=decision)
 
 

@@ -7,6 +7,7 @@ import torch
 
 from specworkbench import analysis
 from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, load_model, load_pair, make_proposer
+from specworkbench.paths import data_dir
 from specworkbench.trace import contracts
 from specworkbench.workloads import Prompt, load_prompts
 
@@ -37,6 +38,51 @@ def speculate(prompt: Prompt, name: str, gamma: int) -> list[int]:
 def test_greedy_speculation_equals_greedy_plain_decoding_for_every_prompt(name, gamma):
     for prompt in PROMPTS:
         assert speculate(prompt, name, gamma) == plainly(prompt), prompt.id
+
+
+HEADS = [("eagle", {}), ("eagle", {"nodes": 16}), ("medusa", {}), ("medusa", {"nodes": 16}), ("mtp", {})]
+WORTH = {"eagle": 2.0, "medusa": 1.6, "mtp": 1.8}
+"""Tokens a round at gamma 4 that a shipped head reaches in two buckets of three at least."""
+
+
+@pytest.mark.parametrize("name, settings", HEADS, ids=str)
+def test_greedy_speculation_with_a_head_equals_greedy_plain_decoding(name, settings):
+    target = pair()[0]
+    proposer = make_proposer(name, target=target, **settings)
+    for prompt in PROMPTS[::4]:
+        assert Decoder(target, proposer, settings=GREEDY).run(prompt.text).token_ids == plainly(prompt), prompt.id
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("name", WORTH)
+def test_guesses_of_a_shipped_head_are_worth_making_in_two_buckets_of_three(name, temperature):
+    target, reached = pair(dtype="float32")[0], {}
+    settings = DecodeSettings(4, 48, SamplingSettings(temperature=temperature))
+    for bucket in ("code", "prose", "structured"):
+        decoder = Decoder(target, make_proposer(name, target=target), settings=settings)
+        for prompt in load_prompts("embedded", buckets=[bucket], per_bucket=6):
+            decoder.run(prompt.text, id=prompt.id, bucket=bucket)
+        trace = decoder.trace()
+        assert [c.name for c, finding in contracts.run(trace) if finding.status == "fail"] == []
+        reached[bucket] = analysis.block_efficiency(trace).value
+    assert sum(value >= WORTH[name] for value in reached.values()) >= 2, reached
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("name", ["eagle", "medusa"])
+def test_a_tree_of_sixteen_nodes_gives_more_tokens_a_round_than_the_chain_of_the_same_head(name, temperature):
+    target, settings = pair(dtype="float32")[0], DecodeSettings(4, 48, SamplingSettings(temperature=temperature))
+    reached = []
+    for nodes in (0, 16):
+        decoder = Decoder(target, make_proposer(name, target=target, nodes=nodes), settings=settings)
+        for prompt in PROMPTS[::3]:
+            decoder.run(prompt.text, id=prompt.id, bucket=prompt.bucket)
+        reached.append(analysis.block_efficiency(decoder.trace()).value)
+    assert reached[1] > reached[0]
+
+
+def test_all_that_is_shipped_stays_under_forty_megabytes():
+    assert sum(path.stat().st_size for path in (data_dir() / "models").rglob("*")) < 40e6
 
 
 @pytest.mark.parametrize("prompt", PROMPTS[::6], ids=lambda prompt: prompt.id)

@@ -109,6 +109,16 @@ def test_weights_are_loaded_once_for_all_settings_gammas_and_temperatures(plan, 
     assert [each.strength for each in made] == [1.0, 1.0, 0.5, 0.5] * 2
 
 
+def test_of_a_plan_that_nobody_chose_what_does_not_suit_the_target_is_left_out_with_its_reason(plan, toys, tmp_path):
+    specs = tuple(ProposerSpec.parse(text) for text in (f"mtp:{toys}/target", "ngram"))
+    with pytest.raises(InputError, match="holds no head"):
+        Bench(plan(proposers=specs), tmp_path)
+    bench = Bench(plan(proposers=specs, lenient=True), tmp_path)
+    assert list(bench.left_out) == [specs[0].label] and "holds no head" in bench.left_out[specs[0].label]
+    assert bench.run() and bench.finished == bench.planned
+    assert {configuration.label for configuration in bench.traces} == {"none", "ngram"}
+
+
 @pytest.mark.parametrize(
     "options, said",
     [
