@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specworkbench.engine import make_proposer
+from specworkbench.engine import SamplingSettings, make_proposer
 from specworkbench.engine.proposers.suffix import SuffixTree
 from specworkbench.errors import InputError
 from tests.engine.test_proposers import chooser, context_of
@@ -54,6 +54,14 @@ def test_the_tree_counts_every_string_of_what_it_still_remembers(sequences, dept
 def test_the_most_frequent_continuation_wins_and_the_most_recent_among_equals():
     assert guesses([1, 2, 1, 3, 1, 3, 1], gamma=1) == [3]
     assert guesses([1, 2, 1, 3, 1], gamma=1, min_prob=0.5) == [3]
+
+
+def test_in_greedy_decoding_the_most_recent_counts_once_more():
+    tokens = [1, 3, 1, 3, 1, 2, 1]
+    greedy = SamplingSettings(temperature=0)
+    proposer = make_proposer("suffix", min_prob=0.0)
+    assert guesses(tokens, gamma=1) == [3]
+    assert proposer.propose(context_of(tokens, greedy, vocab=10), 1, chooser(1)).tokens.tolist() == [2]
 
 
 def test_a_longer_match_is_believed_before_a_more_frequent_shorter_one():

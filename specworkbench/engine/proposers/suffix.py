@@ -88,7 +88,8 @@ class SuffixProposer(Proposer):
     """Guesses by frequency: what followed the last tokens of the context most often in prompt, output and corpus.
 
     Every suffix of the context that occurred before, up to `max_match` tokens, offers a continuation: at each step the
-    most frequent next token (the most recent among equals), with its share among the next tokens as probability. The
+    most frequent next token, with its share among the next tokens as probability. Among equals the most recent is
+    taken; in greedy decoding, which repeats itself rather than the prompt, it counts once more than it occurred. The
     continuation whose probabilities promise the most accepted tokens is proposed, the longer match among equals. It
     ends where the product of its shares falls below `min_prob`, and after `factor` tokens for each token of the match.
 
@@ -128,23 +129,29 @@ class SuffixProposer(Proposer):
             self._tree.read(token)
         self._read = len(context.tokens)
         best, promised = [], 0.0
+        lead = 1 if context.sampler.settings.greedy else 0
         for length in range(min(self.max_match, self._read), 0, -1):
-            guesses, promise = self._continuation(context.tokens[-length:], gamma)
+            guesses, promise = self._continuation(context.tokens[-length:], gamma, lead)
             if promise > promised:
                 best, promised = guesses, promise
         if not best:
             return nothing(context)
         return Proposal(torch.tensor(best, dtype=torch.int64, device=context.device))
 
-    def _continuation(self, suffix: list[int], gamma: int) -> tuple[list[int], float]:
-        """Guesses after a suffix of the context, and the number of them that its frequencies promise."""
+    def _continuation(self, suffix: list[int], gamma: int, lead: int) -> tuple[list[int], float]:
+        """Guesses after a suffix of the context, and the number of them that its frequencies promise.
+
+        lead: how much more than its occurrences the most recent follower counts.
+        """
         limit = min(gamma, max(1, int(self.factor * len(suffix))))
         guesses: list[int] = []
         share, promise = 1.0, 0.0
         node = self._tree.find(suffix)
         followers = node.children if node is not None else {}
         while followers and len(guesses) < limit:
-            token, node = max(reversed(followers.items()), key=lambda item: item[1].count)
+            latest = next(reversed(followers))
+            token = max(reversed(followers), key=lambda each: followers[each].count + lead * (each == latest))
+            node = followers[token]
             share *= node.count / sum(child.count for child in followers.values())
             if share < self.min_prob:
                 break
