@@ -157,7 +157,9 @@ class Sequence:
         clock.mark("accept")
         emitted, stop_reason = self._commit([*decision.kept, decision.next_token])
         decision = replace(decision, emitted=emitted)
-        self._roll_back(proposal, decision, {} if asked else unseen)
+        self._roll_back(proposal, decision)
+        if unseen and not asked:  # no proposal was made from these hidden states: the next one needs them as well
+            context.hidden = {layer: torch.cat([unseen[layer], rows]) for layer, rows in context.hidden.items()}
         clock.mark("rollback")
         context.round += 1
         return Round(
@@ -242,11 +244,8 @@ class Sequence:
             stop_reason = "context"
         return emitted, stop_reason
 
-    def _roll_back(self, proposal: Proposal, decision: Decision, unseen: dict[int, torch.Tensor]) -> None:
-        """Drop from both caches what did not reach the context; the last token of the context is never cached.
-
-        unseen: hidden states of earlier rounds that no proposal was made from, and which the next one needs as well.
-        """
+    def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
+        """Drop from both caches what did not reach the context; the last token of the context is never cached."""
         context, cached = self.context, decision.emitted - 1
         if proposal.is_tree:
             self.cache.keep(proposal.size, decision.path[:cached])
@@ -255,8 +254,6 @@ class Sequence:
         else:
             self.cache.rollback(proposal.size - cached)
             context.hidden = {layer: rows[: decision.emitted] for layer, rows in context.hidden.items()}
-        if unseen:
-            context.hidden = {layer: torch.cat([unseen[layer], rows]) for layer, rows in context.hidden.items()}
         self.proposer.observe(decision)
 
 
