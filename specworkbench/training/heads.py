@@ -54,7 +54,7 @@ def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
         chained = len(head.stages) > 1
         attend = causal if chained else continued(entries, length)
         angles = head.rotary.span(0 if chained else step, length, feature)
-        embedded = head.embedded(batch.ids[:, 1 + step :])
+        embedded = head.embedded(batch.ids[:, 1 + step :], min(step, len(head.stages) - 1))
         feature, headed = stage(embedded, feature[:, :length], angles, attend)
         logits.append(head.own_logits(headed))
     assert logits[0].shape[0] == windows

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn import functional
 from transformers import PreTrainedConfig
 
 from specworkbench.engine.heads.blocks import Angles, Attend, Block, BlockCache, Norm, Rotary, linear
 from specworkbench.engine.heads.library_block import LibraryBlock, LibraryCache, LibraryRotary
 from specworkbench.engine.models import LanguageModel
+
+LARGEST_TABLE = 2**22
+"""Entries of an embedding up to which a head keeps it normed."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,11 @@ class FeatureModule(nn.Module):
     def forward(
         self, embedded: torch.Tensor, feature: torch.Tensor, angles: Angles, attend: Attend
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """embedded, feature: (..., n, width). Returns the feature of the next step and what the head reads."""
+        """embedded, feature: (..., n, width), the first normed already (see `FeatureHead.embedded`).
+
+        Returns the feature of the next step and what the head reads.
+        """
         shape = self.shape
-        if shape.norm_embedding:
-            embedded = self.embedding_norm(embedded)
         normed = self.feature_norm(feature) if shape.norm_feature else feature
         pair = torch.cat([normed, embedded] if shape.feature_first else [embedded, normed], dim=-1)
         if shape.wide:
@@ -123,6 +128,7 @@ class FeatureHead(nn.Module):
         self.rotary = Rotary(shape.config) if shape.layer_class is None else LibraryRotary(target.model)
         self._borrowed = (target.model.get_input_embeddings(), target.model.get_output_embeddings())
         self.vocab_size = target.vocab_size
+        self._tables: dict[int, torch.Tensor] = {}
 
     def features(self, hidden: dict[int, torch.Tensor]) -> torch.Tensor:
         """{layer: (..., n, target_width)} to the feature (..., n, width) of the first module."""
@@ -142,10 +148,19 @@ class FeatureHead(nn.Module):
         """Empty caches of one sequence, one for each module."""
         return [stage.block.new_cache() for stage in self.stages]
 
-    def embedded(self, ids: torch.Tensor) -> torch.Tensor:
-        """ids (..., n) to embeddings (..., n, width)."""
-        embedding = self.embedding if self.shape.own_embedding else self._borrowed[0]
-        return embedding(ids)
+    def embedded(self, ids: torch.Tensor, module: int = 0) -> torch.Tensor:
+        """ids (..., n) to embeddings (..., n, width) as a module reads them.
+
+        A small vocabulary is normed once, outside training: a step is a lookup.
+        """
+        embedding, stage = self.embedding if self.shape.own_embedding else self._borrowed[0], self.stages[module]
+        if not self.shape.norm_embedding:
+            return embedding(ids)
+        if self.training or embedding.weight.numel() > LARGEST_TABLE:
+            return stage.embedding_norm(embedding(ids))
+        if module not in self._tables:
+            self._tables[module] = stage.embedding_norm(embedding.weight)
+        return functional.embedding(ids, self._tables[module])
 
     def own_logits(self, headed: torch.Tensor) -> torch.Tensor:
         """(..., n, width) to logits over the head's own vocabulary, or the target's where it has none."""

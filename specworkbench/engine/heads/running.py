@@ -133,7 +133,7 @@ class Chained:
             return self._headed
         start = cache.length
         angles = self.head.rotary.span(start, n, feature)
-        embedded = self.head.embedded(self._ids[start + 1 + module : start + n + 1 + module])
+        embedded = self.head.embedded(self._ids[start + 1 + module : start + n + 1 + module], module)
         output, headed = self.head.stages[module](embedded, feature, angles, cache.attend())
         waiting = self._outputs[module]
         self._outputs[module] = torch.cat([waiting, output]) if waiting.shape[0] else output
