@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 
 from specworkbench.engine.kvcache import KVCache
-from specworkbench.engine.models import EMBEDDED
+from specworkbench.engine.models import EMBEDDED, load_model
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler
 from specworkbench.engine.trees import ancestors
@@ -197,8 +197,11 @@ class Proposer:
 
     @classmethod
     def load(cls, weights: str, target: Any, revision: str | None = None) -> Any:
-        """The weights of that name, in the target's dtype and on its device. Raises `InputError` for none such."""
-        raise NotImplementedError
+        """The weights of that name, in the target's dtype and on its device: a language model, unless overridden.
+
+        Raises `InputError` where there is none.
+        """
+        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
 
     @classmethod
     def build(cls, target: Any, draft: Any, **settings: Any) -> Proposer:

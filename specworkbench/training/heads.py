@@ -29,13 +29,12 @@ def row_loss(logits: torch.Tensor, top: torch.Tensor, probs: torch.Tensor, place
     return ((probs * at).sum(-1) - probs.sum(-1) * logits.logsumexp(-1)).neg().mean()
 
 
-def step_rows(batch: Batch, step: int) -> tuple[slice, torch.Tensor, torch.Tensor]:
-    """What guess `step` (0 the first) is compared with: the positions t that have one, and the target's rows there.
+def step_rows(batch: Batch, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The target's rows, top and probs, that guess `step` (0 the first) of every position t is compared with.
 
     From the feature of position t, guess `step` is of token t + 2 + step, whose row is at t + 1 + step.
     """
-    length = batch.ids.shape[1] - 1 - step
-    return slice(0, length), batch.top[:, 1 + step :], batch.probs[:, 1 + step :]
+    return batch.top[:, 1 + step :], batch.probs[:, 1 + step :]
 
 
 def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
@@ -44,20 +43,18 @@ def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
     A single module is unrolled on its own outputs: in step s position t sees the true entries up to t and its own s
     earlier guesses (training-time test, Li et al. 2025, section 3.2). Chained modules each see their own sequence.
     """
-    windows, whole = batch.ids.shape[0], batch.ids.shape[1] - 1
+    whole, chained = batch.ids.shape[1] - 1, len(head.stages) > 1
     feature = head.features({layer: rows[:, :whole] for layer, rows in batch.hidden.items()})
     entries: list[tuple[torch.Tensor, torch.Tensor]] = []
     logits = []
     for step in range(steps):
         length = whole - step
-        stage = head.stages[min(step, len(head.stages) - 1)]
-        chained = len(head.stages) > 1
+        module = min(step, len(head.stages) - 1)
         attend = causal if chained else continued(entries, length)
         angles = head.rotary.span(0 if chained else step, length, feature)
-        embedded = head.embedded(batch.ids[:, 1 + step :], min(step, len(head.stages) - 1))
-        feature, headed = stage(embedded, feature[:, :length], angles, attend)
+        embedded = head.embedded(batch.ids[:, 1 + step :], module)
+        feature, headed = head.stages[module](embedded, feature[:, :length], angles, attend)
         logits.append(head.own_logits(headed))
-    assert logits[0].shape[0] == windows
     return logits
 
 
@@ -96,7 +93,7 @@ def continued(entries: list[tuple[torch.Tensor, torch.Tensor]], length: int) -> 
 def head_rows(head: FeatureHead | MedusaHeads, batch: Batch, steps: int) -> list[torch.Tensor]:
     """Logits of every guess, by step."""
     if isinstance(head, MedusaHeads):
-        return [head(batch.hidden[-1][:, : step_rows(batch, step)[0].stop], step) for step in range(steps)]
+        return [head(batch.hidden[-1][:, : -1 - step], step) for step in range(steps)]
     return unrolled(head, batch, steps)
 
 
@@ -107,7 +104,7 @@ def head_losses(steps: int, place: torch.Tensor | None = None):
         found = {}
         for name, head in models.items():
             total = sum(
-                DECAY**step * row_loss(logits, *step_rows(batch, step)[1:], place)
+                DECAY**step * row_loss(logits, *step_rows(batch, step), place)
                 for step, logits in enumerate(head_rows(head, batch, steps))
             )
             found[name] = total / sum(DECAY**step for step in range(steps))
@@ -126,7 +123,7 @@ def overlaps(
     """
     found = []
     for step, logits in enumerate(head_rows(head, batch, steps)):
-        _, top, probs = step_rows(batch, step)
+        top, probs = step_rows(batch, step)
         q = logits.softmax(-1)
         at = top if place is None else place[top]
         shared = torch.minimum(q.gather(-1, at.clamp(min=0)), probs) * (at >= 0)
@@ -142,7 +139,7 @@ def rank_acceptance(heads: MedusaHeads, batch: Batch, most: int = 10) -> tuple[t
     """
     found = []
     for step, logits in enumerate(head_rows(heads, batch, heads.shape.heads)):
-        _, top, probs = step_rows(batch, step)
+        top, probs = step_rows(batch, step)
         candidates = logits.topk(most, dim=-1).indices
         accepted = [((top == candidates[..., rank : rank + 1]) * probs).sum(-1).mean().item() for rank in range(most)]
         found.append(tuple(min(accepted[: rank + 1]) for rank in range(most)))

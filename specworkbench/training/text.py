@@ -10,10 +10,10 @@ import numpy as np
 
 from specworkbench.engine import LanguageModel
 from specworkbench.errors import InputError
+from specworkbench.paths import EMBEDDED
 from specworkbench.training.corpus import collect, share_of
 from specworkbench.training.mixture import SHARES, Mixture, encode_corpus, encode_documents
 
-EMBEDDED = "embedded"
 HELDOUT_SHARE = 0.05  # of documents
 
 

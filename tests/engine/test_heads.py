@@ -17,6 +17,7 @@ from specworkbench.errors import InputError
 from specworkbench.trace import contracts
 from specworkbench.training.features import Batch
 from specworkbench.training.heads import head_rows
+from tests.engine.head_references import Told
 from tests.engine.test_proposers import context_of
 from tests.engine.toy_heads import BARE, FUSED, eagle, feature_head, medusa, randomised
 from tests.engine.toys import toy_model
@@ -42,17 +43,6 @@ every_head = pytest.mark.parametrize("name", HEADS)
 def proposer_of(name, **settings):
     kind = MedusaProposer if name == "Medusa" else MtpProposer if name.startswith("MTP") else EagleProposer
     return kind(HEADS[name](), **settings)
-
-
-class Told:
-    """A chooser that draws what it is told, and keeps the rows it was asked to draw from."""
-
-    def __init__(self, tokens):
-        self.tokens, self.rows = iter(tokens), []
-
-    def draw(self, probs, at=None):
-        self.rows.append(probs)
-        return torch.tensor([next(self.tokens)])
 
 
 def hidden_of(ids, layers):

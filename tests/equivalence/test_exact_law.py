@@ -13,12 +13,9 @@ from specworkbench.equivalence.law import (
     decode_law,
     decode_law_memoised,
     largest_difference,
-    product_law,
-    total_variation,
 )
 from specworkbench.equivalence.toys import SporadicDraft, table_setup
-
-EXACT = 1e-12
+from tests.equivalence.exact import assert_exact
 
 GREEDY = SamplingSettings(temperature=0.0)
 SETTINGS = {
@@ -53,13 +50,6 @@ PROPOSALS = {
     "short draft context": {"proposer": DraftModelProposer, "draft_context": 4},
     "none": {"proposer": NoProposer()},
 }
-
-
-def assert_exact(setup, law):
-    expected = product_law(setup.target, setup.prompt, setup.settings)
-    assert sum(law.values()) == pytest.approx(1.0, abs=EXACT)
-    assert largest_difference(law, expected) < EXACT
-    assert total_variation(law, expected) < EXACT
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)

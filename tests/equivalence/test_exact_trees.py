@@ -10,7 +10,6 @@ from specworkbench.equivalence.law import (
     decode_law,
     decode_law_memoised,
     first_tokens,
-    largest_difference,
     product_law,
     total_variation,
 )
@@ -19,8 +18,9 @@ from specworkbench.equivalence.toys import toy_model
 from specworkbench.equivalence.tree_mutants import TREE_MUTANTS, FirstNodesKept
 from specworkbench.equivalence.tree_toys import KINDS, ShapedTree, tree_setup
 from specworkbench.trace import contracts
+from tests.equivalence.exact import EXACT, assert_exact
 
-EXACT, SEEN = 1e-12, 1e-3
+SEEN = 1e-3
 GREEDY = SamplingSettings(temperature=0.0)
 SETTINGS = {
     "temperature 1": {},
@@ -39,13 +39,6 @@ SETTINGS = {
         "rows": (5, 6),
     },
 }
-
-
-def assert_exact(setup, law):
-    expected = product_law(setup.target, setup.prompt, setup.settings)
-    assert sum(law.values()) == pytest.approx(1.0, abs=EXACT)
-    assert largest_difference(law, expected) < EXACT
-    assert total_variation(law, expected) < EXACT
 
 
 @pytest.mark.parametrize("kind", KINDS)

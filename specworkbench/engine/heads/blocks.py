@@ -85,7 +85,7 @@ class Block(nn.Module):
 
 
 def turn(x: torch.Tensor, angles: Angles) -> torch.Tensor:
-    """Rotary positions on (..., n, heads, head_dim), as in Llama."""
+    """Rotary positions on x, as in Llama; the angles are as wide as x or broadcast to it."""
     cos, sin = angles
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin

@@ -15,11 +15,12 @@ from torch import nn
 from torch.nn import functional
 from transformers.models.qwen3.modeling_qwen3 import Qwen3MLP, Qwen3RotaryEmbedding
 
+from specworkbench.engine.heads.blocks import turn
 from specworkbench.engine.heads.checkpoint import Checkpoint
 from specworkbench.engine.heads.dflash_config import DFlashConfig, Reach, read_dflash
 from specworkbench.errors import InputError
 
-OWN = {"embed_tokens.weight": "embed_tokens", "lm_head.weight": "lm_head", "d2t": "draft_to_target"}
+OWN = {"embed_tokens.weight": "embed_tokens", "lm_head.weight": "lm_head"}
 """Tensors that a checkpoint may carry beside the head's parameters, and the attributes they become."""
 RENAMED = {"encoder.fc.": "fc.", "encoder.output_norm_enc.": "hidden_norm.", "model.": ""}
 """Beginnings of names in transformers' layout and under a wrapper, as z-lab, vLLM and speculators write them."""
@@ -51,8 +52,8 @@ class ContextCache:
 class DFlashHead(nn.Module):
     """The layers of a head. Its parameters have the names of the published checkpoints.
 
-    embed_tokens, lm_head: (vocabulary, width) of its own, where the checkpoint has them; draft_to_target: (rows of
-    lm_head,) target ids of a reduced vocabulary.
+    embed_tokens, lm_head: (vocabulary, width) of its own, where the checkpoint has them; target_ids: (rows of lm_head,)
+    the target's ids of a reduced vocabulary.
     """
 
     def __init__(self, config: DFlashConfig, name: str = "dflash"):
@@ -67,7 +68,7 @@ class DFlashHead(nn.Module):
         self.rotary_emb: nn.Module | None = None
         self.embed_tokens: torch.Tensor | None = None
         self.lm_head: torch.Tensor | None = None
-        self.draft_to_target: torch.Tensor | None = None
+        self.target_ids: torch.Tensor | None = None
 
     def prepare(self, dtype: torch.dtype, device: torch.device) -> DFlashHead:
         """To a dtype and a device; the angles of the rotary positions stay in float32."""
@@ -129,12 +130,12 @@ class _Attention(nn.Module):
 
     def keys_values(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """x: (n, width). Returns keys, turned to their positions, and values, (kv_heads, n, head_dim) each."""
-        return _turned(self.k_norm(self._heads(self.k_proj(x))), cos, sin), self._heads(self.v_proj(x))
+        return turn(self.k_norm(self._heads(self.k_proj(x))), (cos, sin)), self._heads(self.v_proj(x))
 
     def forward(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, context: tuple[torch.Tensor, torch.Tensor] | None
     ) -> torch.Tensor:
-        query = _turned(self.q_norm(self._heads(self.q_proj(x))), cos, sin)
+        query = turn(self.q_norm(self._heads(self.q_proj(x))), (cos, sin))
         keys, values = self.keys_values(x, cos, sin)
         if context is not None:
             keys, values = torch.cat([context[0], keys], dim=1), torch.cat([context[1], values], dim=1)
@@ -149,12 +150,6 @@ class _Attention(nn.Module):
         return x.view(x.shape[0], -1, self.head_dim).transpose(0, 1)
 
 
-def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotary positions: x (heads, n, head_dim), cos and sin (n, head_dim)."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-second, first], dim=-1) * sin
-
-
 def load_dflash(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> DFlashHead:
     """The head in these files. Raises `InputError` for weights that do not fit its config.json."""
     name = checkpoint.name
@@ -164,7 +159,10 @@ def load_dflash(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
     for key, attribute in OWN.items():
         tensor = weights.pop(key, None)
         if tensor is not None:
-            setattr(head, attribute, tensor.to(device, None if key == "d2t" else dtype))
+            setattr(head, attribute, tensor.to(device, dtype))
+    offsets = weights.pop("d2t", None)
+    if offsets is not None:
+        head.target_ids = (torch.arange(len(offsets)) + offsets).to(device)
     for key in UNUSED:
         weights.pop(key, None)
     wanted = head.state_dict()

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary, load_model
+from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 from specworkbench.errors import InputError
@@ -103,10 +104,6 @@ class DialProposer(Proposer):
         self.reset()
 
     @classmethod
-    def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> LanguageModel:
-        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
-
-    @classmethod
     def build(cls, target: LanguageModel, draft: LanguageModel | None, **settings: Any) -> DialProposer:
         if draft is not None:
             check_same_vocabulary(target, draft)
@@ -129,19 +126,15 @@ class DialProposer(Proposer):
             return nothing(context, shortened)
         self._context_length = length
         positions = sum(length - reader.cache.length + n - 1 for reader in readers)
-        seen = context.seen
-        tokens, rows = [], []
-        for _ in range(n):
-            p, *others = (reader.logits(context, tokens) for reader in readers)
+
+        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+            p, *others = (reader.logits(context, guesses) for reader in readers)
             p = context.target_sampler(p, seen)
             r = context.sampler(others[0], seen) if others else torch.full_like(p, 1 / p.shape[-1])
-            rows.append(dialled(p, r, self.alpha))
-            tokens.append(choose.draw(rows[-1]))
-            if seen is not None:
-                seen = seen.index_fill(0, tokens[-1], True)
-        return Proposal(
-            torch.cat(tokens), torch.cat(rows), forwards=n * len(readers), positions=positions, shortened=shortened
-        )
+            return dialled(p, r, self.alpha)
+
+        tokens, rows = draw_chain(context, n, choose, row_of)
+        return Proposal(tokens, rows, forwards=n * len(readers), positions=positions, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:
         """Keep what reached the context, but its last token."""

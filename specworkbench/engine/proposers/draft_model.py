@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary, load_model
+from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 
@@ -29,10 +30,6 @@ class DraftModelProposer(Proposer):
     def __init__(self, draft: LanguageModel):
         self.draft = draft
         self.reset()
-
-    @classmethod
-    def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> LanguageModel:
-        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
 
     @classmethod
     def build(cls, target: LanguageModel | None, draft: LanguageModel, **settings: Any) -> DraftModelProposer:
@@ -58,17 +55,13 @@ class DraftModelProposer(Proposer):
         self._context_length = length
         inputs = context.ids(self._cache.length)
         positions = inputs.shape[0] + n - 1
-        seen = context.seen
-        tokens, rows = [], []
-        for _ in range(n):
-            logits = self.draft.forward(inputs, self._cache, rows=1).logits
-            probs = context.sampler(logits, seen)
-            inputs = choose.draw(probs)
-            if seen is not None:
-                seen = seen.index_fill(0, inputs, True)
-            rows.append(probs)
-            tokens.append(inputs)
-        return Proposal(torch.cat(tokens), torch.cat(rows), forwards=n, positions=positions, shortened=shortened)
+
+        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+            new = guesses[-1] if guesses else inputs
+            return context.sampler(self.draft.forward(new, self._cache, rows=1).logits, seen)
+
+        tokens, rows = draw_chain(context, n, choose, row_of)
+        return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:
         """Keep what reached the context, but its last token: accepted guesses, up to where EOS cut them off."""

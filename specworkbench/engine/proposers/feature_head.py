@@ -11,6 +11,7 @@ from specworkbench.engine.heads.feature import FeatureHead
 from specworkbench.engine.heads.files import describe_head, load_head
 from specworkbench.engine.heads.running import Chained, Recurrent
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.proposers.trees import Frontier, TreeSettings, draft_tree
 from specworkbench.engine.rng import Chooser
@@ -48,10 +49,6 @@ class FeatureHeadProposer(Proposer):
     def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> FeatureHead:
         return load_head(weights, target, cls.kind, revision)
 
-    @classmethod
-    def build(cls, target: LanguageModel, draft: FeatureHead, **settings: Any) -> FeatureHeadProposer:
-        return cls(draft, **settings)
-
     def most_nodes(self, gamma: int) -> int:
         return self.tree.most(gamma) if self.tree else gamma
 
@@ -84,16 +81,12 @@ class FeatureHeadProposer(Proposer):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """A chain: tokens (n,) and the rows (n, vocab) they were drawn from. headed: (1, width)."""
         modules = len(self.head.stages)
-        seen, tokens, rows = context.seen, [], []
-        for step in range(gamma if modules == 1 else min(gamma, modules)):
-            headed = self._running.advance(tokens[-1]) if step else headed
-            probs = context.sampler(self.head.logits(headed), seen)
-            guess = choose.draw(probs)
-            if seen is not None:
-                seen = seen.index_fill(0, guess, True)
-            rows.append(probs)
-            tokens.append(guess)
-        return torch.cat(tokens), torch.cat(rows)
+
+        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+            reached = self._running.advance(guesses[-1]) if guesses else headed
+            return context.sampler(self.head.logits(reached), seen)
+
+        return draw_chain(context, gamma if modules == 1 else min(gamma, modules), choose, row_of)
 
     def _branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
         """Logits (m, vocab) after the nodes of a frontier."""

@@ -50,10 +50,6 @@ class MedusaProposer(Proposer):
     def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> MedusaHeads:
         return load_head(weights, target, "medusa", revision)
 
-    @classmethod
-    def build(cls, target: LanguageModel, draft: MedusaHeads, **settings: Any) -> MedusaProposer:
-        return cls(draft, **settings)
-
     def most_nodes(self, gamma: int) -> int:
         return self.nodes or gamma
 

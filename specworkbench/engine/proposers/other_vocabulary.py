@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
-from specworkbench.engine.models import LanguageModel, load_model
+from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler, SamplingSettings
@@ -70,10 +71,6 @@ class OtherVocabularyProposer(Proposer):
         self.reset()
 
     @classmethod
-    def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> LanguageModel:
-        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
-
-    @classmethod
     def build(cls, target: LanguageModel, draft: LanguageModel, **settings: Any) -> OtherVocabularyProposer:
         return cls(target, draft, **settings)
 
@@ -134,18 +131,13 @@ class OtherVocabularyProposer(Proposer):
     ) -> Proposal:
         """n guesses drawn from the shared tokens; within the round the draft goes on from its own tokens."""
         positions = inputs.shape[0] + n - 1
-        seen = context.seen
-        tokens, rows = [], []
-        for _ in range(n):
-            logits = self.draft.forward(inputs, self._cache, rows=1).logits
-            probs = context.sampler(self._restricted(logits), seen)
-            token = choose.draw(probs)
-            if seen is not None:
-                seen = seen.index_fill(0, token, True)
-            inputs = self._to_draft[token]
-            rows.append(probs)
-            tokens.append(token)
-        return Proposal(torch.cat(tokens), torch.cat(rows), forwards=n, positions=positions, shortened=shortened)
+
+        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+            new = self._to_draft[guesses[-1]] if guesses else inputs
+            return context.sampler(self._restricted(self.draft.forward(new, self._cache, rows=1).logits), seen)
+
+        tokens, rows = draw_chain(context, n, choose, row_of)
+        return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)
 
     def _restricted(self, logits: torch.Tensor) -> torch.Tensor:
         """Draft logits (1, draft vocab) as logits (1, target vocab), -inf for what the draft cannot say."""

@@ -22,7 +22,9 @@ from specworkbench.engine.contracts import Context, Needs, Proposal, Proposer
 from specworkbench.engine.heads.checkpoint import Checkpoint
 from specworkbench.engine.heads.dflash import ContextCache, DFlashHead, load_dflash
 from specworkbench.engine.heads.dflash_config import is_dflash
+from specworkbench.engine.heads.feature import over_vocabulary
 from specworkbench.engine.models import LanguageModel, check_same_vocabulary, load_model
+from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 from specworkbench.errors import InputError
@@ -113,12 +115,8 @@ def _drawn(logits: torch.Tensor, context: Context, choose: Chooser) -> tuple[tor
     if not context.sampler.penalises:
         probs = context.sampler(logits)
         return choose.draw(probs), probs
-    seen, tokens, rows = context.seen, [], []
-    for row in logits.split(1):
-        rows.append(context.sampler(row, seen))
-        tokens.append(choose.draw(rows[-1]))
-        seen = seen.index_fill(0, tokens[-1], True)
-    return torch.cat(tokens), torch.cat(rows)
+    each = logits.split(1)
+    return draw_chain(context, len(each), choose, lambda guesses, seen: context.sampler(each[len(guesses)], seen))
 
 
 def mask_token_of(entry: Mapping[str, Any], name: str) -> int:
@@ -251,11 +249,7 @@ class DFlashDraft:
         logits = logits * config.output_multiplier
         if config.softcap:
             logits = torch.tanh(logits / config.softcap) * config.softcap
-        if head.draft_to_target is None:
-            return logits
-        ids = torch.arange(logits.shape[1], device=logits.device) + head.draft_to_target
-        whole = logits.new_full((logits.shape[0], self.target.vocab_size), -torch.inf)
-        return whole.index_copy_(1, ids, logits)
+        return over_vocabulary(logits, head.target_ids, self.target.vocab_size)
 
     @property
     def cache_bytes(self) -> int:
