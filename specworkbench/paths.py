@@ -38,6 +38,10 @@ def embedded_dir() -> Path:
     return data_dir() / "models" / "embedded"
 
 
+HEAD_MARK = "specworkbench_head"
+"""The key that this project adds to the public configuration of a head it writes: its kind."""
+
+
 def is_embedded(name: str) -> bool:
     """Whether the name is one of the embedded family's, be it there or not."""
     return name == EMBEDDED or name.startswith(f"{EMBEDDED}/")
@@ -61,10 +65,10 @@ def read_config(folder: Path) -> dict[str, Any]:
 def head_kind(config: dict[str, Any]) -> str | None:
     """Which proposer the weights with this config.json are a head for; None where they are a model of their own.
 
-    The marks: this project's own `specworkbench_head`; `medusa_num_heads` (FasterDecoding/Medusa); an architecture
+    The marks: this project's own (`HEAD_MARK`); `medusa_num_heads` (FasterDecoding/Medusa); an architecture
     with the name in its own, such as LlamaForCausalLMEagle3 (SafeAILab/EAGLE), Eagle3Speculator or MedusaModel.
     """
-    if head := config.get("specworkbench_head"):
+    if head := config.get(HEAD_MARK):
         return str(head)
     if "medusa_num_heads" in config:
         return "medusa"

@@ -79,7 +79,11 @@ Setting = Annotated[
 Gamma = Annotated[int, option("--gamma", help="Tokens proposed per round.", panel=_SPECULATION)]
 Rule = Annotated[
     str | None,
-    option("--rule", help="token or greedy. [default: greedy at temperature 0, token otherwise]", panel=_SPECULATION),
+    option(
+        "--rule",
+        help="token, greedy or tree. [default: tree for trees; else greedy at temperature 0, token otherwise]",
+        panel=_SPECULATION,
+    ),
 ]
 
 _LENGTH = "Where it stops"

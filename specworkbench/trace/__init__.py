@@ -9,9 +9,9 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
     clock                       what timed the phases: "perf_counter" or "cuda events"
     target                      {name, revision, dtype, parameters, vocab_size, max_context, forward: "fused" |
                                  "transformers", whose code computed its rows}
-    proposer                    {name: "draft_model" | "ngram" | "suffix" | "none", deterministic: bool,
-                                 settings: {...}, draft: as target, or null}
-    rule                        {name: "token" | "greedy", lossless: bool}
+    proposer                    {name: as `specworkbench proposers` lists them, deterministic: bool, settings: {...},
+                                 draft: as target, or null; some say more of themselves}
+    rule                        {name: "token" | "greedy" | "tree", lossless: bool}
     gamma                       tokens proposed per round that the settings wanted
     seed                        of all random streams
     capture, top_k_captured     "none" | "top-k" | "full", and how many tokens of each row "top-k" kept

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 
-from specworkbench.engine.models import EMBEDDED
 from specworkbench.errors import InputError
-from specworkbench.paths import embedded_dir
+from specworkbench.paths import embedded_dir, is_embedded
 
 PICKLES = ("pytorch_model.bin", "medusa_lm_head.pt")
 """Files read with weights_only where there is no safetensors file: nothing but tensors is ever unpickled."""
@@ -156,7 +155,7 @@ class Checkpoint:
 
 def _local(name: str) -> Path | None:
     """The folder of that name; None for a hub id."""
-    if name == EMBEDDED or name.startswith(f"{EMBEDDED}/"):
+    if is_embedded(name):
         return embedded_dir() / (name.partition("/")[2] or "target")
     path = Path(name).expanduser()
     if path.is_dir():

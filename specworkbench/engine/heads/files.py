@@ -21,10 +21,11 @@ from specworkbench.engine.heads.library_block import joined_experts
 from specworkbench.engine.heads.medusa import MedusaHeads
 from specworkbench.engine.heads.medusa_shapes import medusa_config, medusa_heads
 from specworkbench.engine.heads.mtp_shapes import block_prefix, mtp_shape
-from specworkbench.engine.heads.shapes import MARK, eagle_shape, feature_config, recognised, target_ids
+from specworkbench.engine.heads.shapes import eagle_shape, feature_config, recognised, target_ids
 from specworkbench.engine.models import LanguageModel
 from specworkbench.errors import InputError
 from specworkbench.files import whole_file
+from specworkbench.paths import HEAD_MARK
 
 
 def load_head(name: str, target: LanguageModel, kind: str, revision: str | None = None) -> Any:
@@ -90,7 +91,7 @@ def save_head(head: FeatureHead | MedusaHeads, folder: Path, target: LanguageMod
     public = to_public(state, names, rows)
     if len(from_public(public, names)) != len(state):
         raise ValueError(f"the layout {layout} has no name for some of {sorted(state)}")
-    config |= {"base_model_name_or_path": target.name, MARK: kind}
+    config |= {"base_model_name_or_path": target.name, HEAD_MARK: kind}
     with whole_file(folder / "config.json", "the head's configuration") as file:
         file.write((json.dumps(config, indent=2) + "\n").encode())
     with whole_file(folder / "model.safetensors", "the head's weights") as file:

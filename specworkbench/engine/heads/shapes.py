@@ -12,13 +12,12 @@ from transformers import LlamaConfig
 from specworkbench.engine.heads.feature import FeatureShape
 from specworkbench.engine.heads.layouts import Tensors
 from specworkbench.engine.models import LanguageModel
+from specworkbench.paths import HEAD_MARK
 
 BLOCK_KEYS = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "rms_norm_eps",
     "hidden_act", "rope_theta", "rope_scaling", "rope_parameters", "max_position_embeddings", "vocab_size",
 )  # fmt: skip
-MARK = "specworkbench_head"
-"""The key that `files.save_head` adds to a public configuration."""
 
 
 def recognised(names: Collection[str]) -> str | None:
@@ -138,7 +137,7 @@ def _feature_layers(config: dict[str, Any], target: LanguageModel, layout: str) 
     default = (2, depth // 2, depth - 3)
     layers = tuple(int(layer) for layer in given) if given else default
     outputs = layers == tuple(layer - 1 for layer in default)
-    if outputs and layout == "eagle3" and MARK not in config:
+    if outputs and layout == "eagle3" and HEAD_MARK not in config:
         layers = default
     if not all(layer == -1 or 0 <= layer < depth for layer in layers):
         raise ValueError(
