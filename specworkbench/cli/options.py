@@ -81,7 +81,7 @@ Rule = Annotated[
     str | None,
     option(
         "--rule",
-        help="token, greedy, or tree, for proposals that are trees. [default: greedy at temperature 0, token otherwise]",
+        help="token, greedy, or tree for trees of guesses. [default: greedy at temperature 0, token otherwise]",
         panel=_SPECULATION,
     ),
 ]
