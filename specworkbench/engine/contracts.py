@@ -6,10 +6,9 @@ device value. Both make every random decision through a `Chooser` (see `engine.r
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 
@@ -17,6 +16,7 @@ from specworkbench.engine.kvcache import KVCache
 from specworkbench.engine.models import EMBEDDED, load_model
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler
+from specworkbench.engine.settings import Described
 from specworkbench.engine.trees import ancestors
 
 
@@ -173,19 +173,16 @@ class Decision:
         return "corrected" if self.last in self.parents else "bonus"
 
 
-class Proposer:
+class Proposer(Described):
     """Base of all proposers. `propose` may return fewer tokens than asked for, or none, never more.
 
-    Settings are the parameters of `__init__` that have a default, kept as attributes of the same name. What a proposer
-    is, in words, for whoever chooses one: summary; paper; weights, what `draft` names (empty: it takes none);
+    What a proposer is, for whoever chooses one: weights, what `draft` names, in words (empty: it takes none);
     weights_optional, whether it does without as well; default_weights, what it uses with the embedded target when none
     are named; drafts_trees, whether its proposals may be trees (one that drafts either, by its settings, sets it on the
     instance); instrument, that it is for checking formulas, not for speed: a report leaves it out unless it is named.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str] = ""
-    paper: ClassVar[str] = ""
+    role = "proposer"
     weights: ClassVar[str] = ""
     weights_optional: ClassVar[bool] = False
     default_weights: ClassVar[str | None] = None
@@ -212,12 +209,6 @@ class Proposer:
     def default_for(cls, target: str) -> str | None:
         """The name of the weights it uses for the target of that name when none are named; None: it has to be told."""
         return cls.default_weights if target == EMBEDDED else None
-
-    @classmethod
-    def settings(cls) -> dict[str, Any]:
-        """The settings it knows, with their defaults."""
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        return {entry.name: entry.default for entry in parameters if entry.default is not inspect.Parameter.empty}
 
     def propose(self, context: Context, gamma: int, choose: Chooser) -> Proposal:
         """Guess tokens that continue the context: a chain of up to gamma, or a tree of up to that depth."""
@@ -251,15 +242,23 @@ class Proposer:
         return {"name": self.name, "deterministic": self.deterministic, "settings": settings, "draft": None}
 
 
-class Verifier(Protocol):
-    """A rule. `lossless`: whether it keeps the target's distribution; `greedy_only`: whether only at temperature 0;
-    `judges_trees`: whether proposals may be trees.
+class Verifier(Described):
+    """Base of all rules.
+
+    lossless: whether it keeps the target's distribution; greedy_only: whether only at temperature 0; judges_trees:
+    whether proposals may be trees; summary and paper, in words, for whoever chooses one.
     """
 
-    name: ClassVar[str]
+    role = "rule"
     lossless: ClassVar[bool]
-    greedy_only: ClassVar[bool]
-    judges_trees: ClassVar[bool]
+    greedy_only: ClassVar[bool] = False
+    judges_trees: ClassVar[bool] = False
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """target_probs: (n + 1, vocab), row 0 the target's distribution after the context, row i + 1 after node i."""
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """The rule's entry in a trace's manifest."""
+        settings = {name: getattr(self, name) for name in self.settings()}
+        return {"name": self.name, "lossless": self.lossless, "settings": settings}

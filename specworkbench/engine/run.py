@@ -144,7 +144,7 @@ class Decoder:
             "clock": clock_for(target.device).name,
             "target": target.describe(),
             "proposer": self.proposer.describe(),
-            "rule": {"name": self.verifier.name, "lossless": self.verifier.lossless},
+            "rule": self.verifier.describe(),
             "gamma": settings.gamma,
             "seed": self.seed,
             "capture": self.recorder.capture,

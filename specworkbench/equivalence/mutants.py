@@ -13,13 +13,13 @@ from typing import Literal
 
 import torch
 
-from specworkbench.engine.contracts import Context, Decision, Proposal, Verdict
+from specworkbench.engine.contracts import Context, Decision, Proposal, Verdict, Verifier
 from specworkbench.engine.loop import Sequence
 from specworkbench.engine.proposers import DraftModelProposer
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler, SamplingSettings, filtered
 from specworkbench.engine.stopping import Stopping
-from specworkbench.engine.verifiers.token import TokenVerifier, accepted_length, residual_row
+from specworkbench.engine.verifiers.token import TokenVerifier
 from specworkbench.equivalence.choosers import Wiring
 from specworkbench.equivalence.setup import Setup
 from specworkbench.equivalence.toys import table_setup
@@ -47,69 +47,50 @@ class Mutant:
 # ---------------------------------------------------------------- the rule
 
 
-class OpenRule(TokenVerifier):
-    """The token rule with its steps as methods, so that a fault may replace one. Unchanged it is the token rule."""
-
-    def length(self, flags: torch.Tensor) -> torch.Tensor:
-        """() accepted length from flags (n,)."""
-        return accepted_length(flags)
-
-    def next_row(self, p: torch.Tensor, q: torch.Tensor, accepted: torch.Tensor) -> torch.Tensor:
-        """(vocab,) weights of the next token; p: (n + 1, vocab), q: (n, vocab)."""
-        return residual_row(p, q, accepted).squeeze(0)
-
-    def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
-        q = proposal.draft_probs(target_probs)
-        at = torch.arange(proposal.size), proposal.tokens
-        accept_probs = (target_probs[at] / q[at]).clamp(max=1.0)
-        flags = choose.accept(accept_probs)
-        accepted = self.length(flags)
-        next_probs = self.next_row(target_probs, q, accepted)
-        next_token = choose.draw(next_probs.unsqueeze(0), at=accepted.unsqueeze(0)).squeeze(0)
-        return Verdict(accepted, next_token, next_probs, accept_probs, flags)
+class ResampleFromTarget(TokenVerifier):
+    def next_row(self, proposal, p, q, accepted):
+        return p[accepted].unsqueeze(0)
 
 
-class ResampleFromTarget(OpenRule):
-    def next_row(self, p, q, accepted):
-        return p[accepted]
-
-
-class BonusFromDraft(OpenRule):
+class BonusFromDraft(TokenVerifier):
     """Needs the draft's row at the bonus position: see `DraftWithBonusRow`."""
 
     def __init__(self, proposer: DraftWithBonusRow):
         self.proposer = proposer
 
-    def next_row(self, p, q, accepted):
-        return self.proposer.bonus_row if 0 < accepted == len(q) else super().next_row(p, q, accepted)
+    def next_row(self, proposal, p, q, accepted):
+        if 0 < accepted == len(q):
+            return self.proposer.bonus_row.unsqueeze(0)
+        return super().next_row(proposal, p, q, accepted)
 
 
-class BonusFromWrongRow(OpenRule):
-    def next_row(self, p, q, accepted):
-        return p[accepted - 1] if 0 < accepted == len(q) else super().next_row(p, q, accepted)
+class BonusFromWrongRow(TokenVerifier):
+    def next_row(self, proposal, p, q, accepted):
+        if 0 < accepted == len(q):
+            return p[accepted - 1].unsqueeze(0)
+        return super().next_row(proposal, p, q, accepted)
 
 
-class CountAsSum(OpenRule):
+class CountAsSum(TokenVerifier):
     def length(self, flags):
         return flags.long().sum()
 
 
-class EqualityRule:
+class EqualityRule(Verifier):
     """Accept a guess iff it equals the token the target itself draws there."""
 
     name = "equality"
     lossless = True
-    greedy_only = False
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         own = choose.draw(target_probs)
         flags = own[:-1] == proposal.tokens
-        accepted = accepted_length(flags)
+        accepted = flags.long().cumprod(0).sum()
         accept_probs = target_probs[torch.arange(proposal.size), proposal.tokens]
         return Verdict(accepted, own[accepted], target_probs[accepted], accept_probs, flags)
 
 
-class NoBonus(OpenRule):
+class NoBonus(TokenVerifier):
     """When all guesses are accepted, the last of them is the round's last token."""
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
@@ -296,10 +277,6 @@ MUTANTS = (
 )  # fmt: skip
 
 NULL_CONTROLS = (
-    Mutant(
-        "open_rule", "the token rule as the mutants open it, unchanged", "null",
-        "nowhere", rule(OpenRule), bench=small,
-    ),
     Mutant(
         "equality", "a guess is accepted iff it equals the target's own draw", "null",
         "nowhere", rule(EqualityRule), bench=partial(table_setup, vocab=3),

@@ -50,7 +50,8 @@ class ProposerSpec:
 
         Raises `InputError` for an unknown proposer or setting, or a value of another type.
         """
-        from specworkbench.engine.proposers import parse_settings, proposer_named
+        from specworkbench.engine.proposers import proposer_named
+        from specworkbench.engine.settings import parse_settings
 
         kind = proposer_named(name)
         given = parse_settings(kind, settings)

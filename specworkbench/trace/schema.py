@@ -24,7 +24,7 @@ PROPOSED = ("accepted", "rejected", "discarded")
 DRAWN = ("corrected", "bonus", "plain")
 EXAMINED = ("accepted", "rejected")
 
-RULES_OF_CHAINS = ("token", "greedy")
+RULES_OF_CHAINS = ("token", "greedy", "block", "lenient", "ensemble", "typical")
 """Rules whose proposals are chains: of the tokens they examine, at most one is rejected."""
 
 STOP_REASONS = {

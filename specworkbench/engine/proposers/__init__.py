@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specworkbench.engine.contracts import Proposer
@@ -19,6 +18,7 @@ from specworkbench.engine.proposers.none import NoProposer
 from specworkbench.engine.proposers.other_vocabulary import OtherVocabularyProposer
 from specworkbench.engine.proposers.parallel import ParallelProposer
 from specworkbench.engine.proposers.suffix import SuffixProposer
+from specworkbench.engine.settings import check_settings
 from specworkbench.errors import InputError
 
 PROPOSERS: dict[str, type[Proposer]] = {
@@ -52,7 +52,7 @@ def make_proposer(
     weights, or a setting out of range.
     """
     kind = proposer_named(name)
-    _check_settings(kind, settings)
+    check_settings(kind, settings)
     if kind.needs_target and target is None:
         raise InputError(f"the proposer {name} works on the target's own layers or rows; give it the target")
     draft = chosen_weights(kind, draft, target.name if target else "")
@@ -89,43 +89,6 @@ def chosen_weights(kind: type[Proposer], draft: Any, target: str) -> Any:
     raise InputError(f"the proposer {kind.name} needs a draft, {kind.weights}; name one{such_as}")
 
 
-def parse_settings(kind: type[Proposer], texts: Sequence[str]) -> dict[str, Any]:
-    """Settings written as NAME=VALUE, each with the type of its default: 'true', '3', '0.1', '1,2,3'.
-
-    Raises `InputError` for an unknown name or a value of another type.
-    """
-    given = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        name = name.strip()
-        _check_settings(kind, {name: value})
-        default = kind.settings()[name]
-        try:
-            given[name] = _parsed(value.strip(), default)
-        except (ValueError, KeyError) as error:
-            like = ",".join(map(str, default)) if isinstance(default, tuple) else str(default).lower()
-            raise InputError(
-                f"{name} of the proposer {kind.name} is {value!r}; write it as its default is, {name}={like}"
-            ) from error
-    return given
-
-
-def _parsed(text: str, default: Any) -> Any:
-    if isinstance(default, bool):
-        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
-    if isinstance(default, tuple):
-        kind = type(default[0]) if default else int
-        return tuple(kind(part) for part in text.split(",") if part.strip())
-    return type(default)(text)
-
-
-def _check_settings(kind: type[Proposer], settings: Mapping[str, Any]) -> None:
-    for name in settings:
-        if name not in kind.settings():
-            known = ", ".join(f"{known}={value}" for known, value in kind.settings().items())
-            raise InputError(f"the proposer {kind.name} has no setting {name!r}; it has {known or 'none'}")
-
-
 __all__ = [
     "DialProposer",
     "DraftModelProposer",
@@ -145,6 +108,5 @@ __all__ = [
     "chosen_weights",
     "default_weights",
     "make_proposer",
-    "parse_settings",
     "proposer_named",
 ]

@@ -16,18 +16,19 @@ from __future__ import annotations
 
 import torch
 
-from specworkbench.engine.contracts import Proposal, Verdict
+from specworkbench.engine.contracts import Proposal, Verdict, Verifier
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.trees import earlier_siblings
 from specworkbench.engine.verifiers.token import TokenVerifier
 
 
-class TreeVerifier:
+class TreeVerifier(Verifier):
     """Speculative sampling on a tree. The output follows the target exactly; on a chain it is the token rule."""
 
     name = "tree"
+    summary = "at each kept node try the children in turn, each against what the refused ones left of p"
+    paper = "Miao et al. 2023 (SpecInfer); Jeon et al. 2024; Chen et al. 2024 (Sequoia)"
     lossless = True
-    greedy_only = False
     judges_trees = True
 
     def __init__(self):
