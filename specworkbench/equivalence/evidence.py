@@ -20,6 +20,9 @@ w of the target's row one position earlier. Where there is no q (bonus, plain ro
 position of a round), the row is p itself, so that the token says nothing for or against it.
 """
 
+GUIDED_ONLY = tuple(name for name in ALTERNATIVES if " q " in name)
+"""The alternatives that say something only where there is a row q."""
+
 CELLS = tuple(f"{weight}, {ranks}" for weight in ("q > p", "q <= p") for ranks in ("rank 1", "2-4", "5-16", "17-"))
 """The partition of the vocabulary that every row declares before its token is drawn.
 
