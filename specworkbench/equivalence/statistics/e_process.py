@@ -16,12 +16,22 @@ from scipy.special import logsumexp
 from specworkbench.equivalence.evidence import ALTERNATIVES, GUIDED_ONLY, Evidence
 from specworkbench.errors import InputError
 
-BETS = (-0.8, -0.2, -0.05, 0.05, 0.2, 0.8)
-"""The lambdas of the draft-overweight processes prod(1 + lambda (1[x in A] - p(A))), positive since |lambda| < 1."""
+TOWARDS = (0.05, 0.2, 0.8)
+"""lambda of the draft-overweight processes that bet on the set A: prod(1 + lambda (1[x in A] - p(A)))."""
 
-OVERWEIGHT = tuple(f"overweight {bet:+g}" for bet in BETS)
+AWAY = (0.1, 0.5)
+"""w of those that bet against it, with lambda = -w / (1 - p(A)): a token in A multiplies by 1 - w, whatever p(A) is."""
+
+SMALLEST_REST = 0.01
+"""1 - p(A) is taken to be at least this in AWAY, so that no bet rests on the rounding of a p(A) near 1."""
+
+OVERWEIGHT = tuple(f"overweight +{bet:g}" for bet in TOWARDS) + tuple(f"overweight -{bet:g}" for bet in AWAY)
 PROCESSES = ALTERNATIVES + OVERWEIGHT
-"""The processes of a stratum: one for each row r of `ALTERNATIVES`, prod r(x)/p(x), and one for each of `BETS`."""
+"""The processes of a stratum: one for each row r of `ALTERNATIVES`, prod r(x)/p(x), and the bets on A.
+
+All factors have expectation 1 (or less) whatever the row, and are positive: lambda is fixed before the token is drawn,
+|lambda| < 1 or, away from A, w < 1.
+"""
 
 FREE = np.array([name not in (*GUIDED_ONLY, *OVERWEIGHT) for name in PROCESSES])
 """(len(PROCESSES),) bool, the processes that need no row q."""
@@ -40,7 +50,9 @@ def log_factors(evidence: Evidence) -> np.ndarray:
     excess = np.where(evidence.guided, evidence.in_overweight - evidence.overweight_p, 0.0)
     if np.isnan(excess).any():
         raise InputError("in_overweight or overweight_p is NaN at a guided token; there both are numbers")
-    factors = np.hstack([evidence.log_ratios, np.log1p(np.outer(excess, BETS))])
+    rest = np.maximum(1.0 - np.where(evidence.guided, evidence.overweight_p, 0.0), SMALLEST_REST)
+    bets = np.hstack([np.outer(excess, TOWARDS), np.outer(-excess / rest, AWAY)])
+    factors = np.hstack([evidence.log_ratios, np.log1p(bets)])
     factors[evidence.p <= 0] = np.inf
     return factors
 

@@ -46,26 +46,18 @@ def alternative_rows(p, q, row_before=None):
     top = np.zeros_like(p)
     if len(p):
         top[np.arange(len(p)), p.argmax(axis=1)] = 1.0
+    overlap = np.minimum(p, q)
+    share = overlap.sum(axis=1, keepdims=True)
+    overlap = np.where(share > 0, overlap / np.where(share > 0, share, 1.0), p)
+    towards = {"to q": q, "to overlap": overlap, "to argmax": top, "to row before": before}
     rows = []
     for name in ALTERNATIVES:
-        towards, weight = name.rsplit(" ", 1)
-        w = float(weight)
-        if towards == "to q":
-            row = (1 - w) * p + w * q
-        elif towards == "from q":
-            row = np.maximum((1 + w) * p - w * q, 0.0)
-            row = row / row.sum(axis=1, keepdims=True)
-        elif towards == "to argmax":
-            row = (1 - w) * p + w * top
-        elif towards == "from argmax":
-            taken = w * (p * top)
-            rest = p * (1 - top)
-            left = rest.sum(axis=1, keepdims=True)
-            spread = np.divide(rest, left, out=np.zeros_like(rest), where=left > 0)
-            row = np.where(left > 0, p - taken + taken.sum(axis=1, keepdims=True) * spread, p)
+        kind, amount = name.rsplit(" ", 1)
+        if kind == "temperature":
+            power = p ** (1 / float(amount))
+            rows.append(power / power.sum(axis=1, keepdims=True))
         else:
-            row = (1 - w) * p + w * before
-        rows.append(row)
+            rows.append((1 - float(amount)) * p + float(amount) * towards[kind])
     return rows
 
 
