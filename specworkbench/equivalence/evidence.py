@@ -7,22 +7,26 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-GUIDED_ONLY = ("to q 0.1", "to q 0.5", "to overlap 0.2", "to overlap 0.8")
+GUIDED_ONLY = (
+    "to q 0.02", "to q 0.1", "to q 0.5",
+    "from q 0.02", "from q 0.1", "from q 0.5",
+    "to overlap 0.2", "to overlap 0.8",
+)  # fmt: skip
 """The alternatives that need a row q."""
 
 ALTERNATIVES = (
     *GUIDED_ONLY,
-    "to argmax 0.1", "to row before 0.1", "to row before 0.5",
-    "temperature 0.7", "temperature 0.9", "temperature 0.96",
-    "temperature 1.04", "temperature 1.1", "temperature 1.5",
+    "to argmax 0.02", "to argmax 0.1", "to argmax 0.5",
+    "to row before 0.1", "to row before 0.5",
+    "temperature 0.7", "temperature 0.9", "temperature 1.1", "temperature 1.5",
 )  # fmt: skip
 """Rows r that a wrong sampler may follow in place of p: kind and amount.
 
-to q w: (1 - w) p + w q. to overlap w: (1 - w) p + w min(p, q) / sum min(p, q), what comes of rejected tokens drawn anew
-from p; p itself where p and q have no token in common. to argmax w: (1 - w) p + w on the most probable token, the
-lowest of equals. to row before w: (1 - w) p + w of the target's row one position earlier. temperature T: p^(1/T),
-normalised. Where there is no q (bonus, plain rounds), or no row before (the first position of a round), the row is p
-itself, so that the token says nothing for or against it.
+to q w: (1 - w) p + w q. from q w: max((1 + w) p - w q, 0), normalised. to overlap w: (1 - w) p + w min(p, q) / sum
+min(p, q), what comes of rejected tokens drawn anew from p; p itself where p and q have no token in common. to argmax w:
+(1 - w) p + w on the most probable token, the lowest of equals. to row before w: (1 - w) p + w of the target's row one
+position earlier. temperature T: p^(1/T), normalised. Where there is no q (bonus, plain rounds), or no row before (the
+first position of a round), the row is p itself, so that the token says nothing for or against it.
 """
 
 CELLS = tuple(f"{weight}, {ranks}" for weight in ("q > p", "q <= p") for ranks in ("rank 1", "2-4", "5-16", "17-"))

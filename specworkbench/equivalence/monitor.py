@@ -13,7 +13,6 @@ from specworkbench.equivalence.evidence import ALTERNATIVES, CELLS, Evidence
 RowsOf = Callable[[Round], torch.Tensor]
 """The target's rows (n + 1, vocab) of a round, by which its tokens are to be judged."""
 
-WEIGHTS = (0.02, 0.1, 0.5)
 RANKS = (1, 4, 16)
 """The last rank of each cell but the last."""
 
@@ -30,6 +29,11 @@ def match(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 
 EXPECTED_ACCEPT = {"token": overlap, "greedy": overlap, "tree": overlap, "equality": match}
 """What a rule must accept of a position's first guess on average; rules that are not here decide on more than that."""
+
+
+def amounts(kind: str) -> list[float]:
+    """The amounts of one kind of alternative."""
+    return [float(name.rsplit(" ", 1)[1]) for name in ALTERNATIVES if name.startswith(f"{kind} ")]
 
 
 class Monitor:
@@ -96,7 +100,7 @@ def _first_child(node: int, parents: list[int] | None, proposed: int) -> int:
 
 
 def _reduced(p: torch.Tensor, q: torch.Tensor, tokens: torch.Tensor) -> tuple[dict, dict]:
-    """Figures of the drawn tokens, and of the rows, as numpy arrays (m,) and, of the rows by cell, (m, 2, 4)."""
+    """Figures of the drawn tokens, and of the rows, as numpy arrays (m,), and (m, 4) of masses by rank."""
     at = tokens.unsqueeze(-1)
     top = p.topk(min(RANKS[-1], p.shape[-1]), dim=-1).values
     bounds = [top[:, min(rank, top.shape[-1]) - 1 : min(rank, top.shape[-1])] for rank in RANKS]
@@ -107,13 +111,15 @@ def _reduced(p: torch.Tensor, q: torch.Tensor, tokens: torch.Tensor) -> tuple[di
         "band": sum((own_p < bound).long() for bound in bounds),
     }  # fmt: skip
     heavier = torch.where(q > p, p, 0.0)
-    within = [torch.stack([mass.sum(-1), *(torch.where(p >= bound, mass, 0.0).sum(-1) for bound in bounds)])
+    within = [torch.stack([mass.sum(-1), *(torch.where(p >= bound, mass, 0.0).sum(-1) for bound in bounds)], dim=-1)
               for mass in (heavier, p)]  # fmt: skip
+    logs = p.log()
     declared = {
-        "largest": top[:, 0],
-        "from q": torch.stack([((1 + w) * p - w * q).clamp_(min=0.0).sum(-1) for w in WEIGHTS], dim=-1),
-        "heavier": within[0].T,
-        "all": within[1].T,
+        "overlap": overlap(p, q),
+        "heavier": within[0],
+        "all": within[1],
+        **{f"from q {w}": ((1 + w) * p - w * q).clamp_(min=0.0).sum(-1) for w in amounts("from q")},
+        **{f"temperature {heat}": (logs / heat).exp_().sum(-1) for heat in amounts("temperature")},
     }
     return (
         {name: value.squeeze(-1).cpu().numpy() for name, value in drawn.items()},
@@ -126,9 +132,9 @@ def _cells(drawn: dict, declared: dict, guided: np.ndarray) -> tuple[np.ndarray,
     guided = guided[:, None]
 
     def bands(columns: np.ndarray) -> np.ndarray:
-        """From [all, up to rank 1, up to 4, up to 16] to the mass of each band of ranks."""
-        whole, *upto = columns.T
-        return np.stack([upto[0], *np.diff(upto, axis=0), whole - upto[-1]], axis=-1)
+        """From (m, 4) [all, up to rank 1, up to 4, up to 16] to the mass of each band of ranks."""
+        upto = np.concatenate([columns[:, 1:], columns[:, :1]], axis=-1)
+        return np.diff(upto, axis=-1, prepend=0.0)
 
     heavy = np.where(guided, bands(declared["heavier"]), 0.0)
     cells = np.concatenate([heavy, bands(declared["all"]) - heavy], axis=-1).clip(min=0.0)
@@ -138,17 +144,26 @@ def _cells(drawn: dict, declared: dict, guided: np.ndarray) -> tuple[np.ndarray,
 
 def _log_ratios(drawn: dict, declared: dict, guided: np.ndarray) -> np.ndarray:
     """(m, len(ALTERNATIVES)) log r(x)/p(x); see `ALTERNATIVES`."""
-    p, largest, best = drawn["p"], declared["largest"], drawn["best"]
+    p = drawn["p"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        q, before = drawn["q"] / p, drawn["before"] / p
-        columns = [np.where(guided, 1 - w + w * q, 1.0) for w in WEIGHTS]
-        left = [np.clip(1 + w - w * q, 0.0, None) / declared["from q"][:, i] for i, w in enumerate(WEIGHTS)]
-        columns += [np.where(guided, value, 1.0) for value in left]
-        columns += [1 - w + w * best / p for w in WEIGHTS]
-        spread = [np.where(best, 1 - w, (1 - (1 - w) * largest) / (1 - largest)) for w in WEIGHTS]
-        columns += [np.where(largest < 1.0, value, 1.0) for value in spread]
-        columns += [1 - w + w * before for w in WEIGHTS]
-        ratios = np.log(np.stack(columns, axis=-1))
+        q, shared = drawn["q"] / p, declared["overlap"]
+        towards = {
+            "to q": np.where(guided, q, 1.0),
+            "to overlap": np.where(guided & (shared > 0), np.minimum(1.0, q) / shared, 1.0),
+            "to argmax": drawn["best"] / p,
+            "to row before": drawn["before"] / p,
+        }
+
+        def ratio(alternative: str) -> np.ndarray:
+            kind, amount = alternative.rsplit(" ", 1)
+            w = float(amount)
+            if kind == "temperature":
+                return p ** (1 / w - 1) / declared[f"temperature {w}"]
+            if kind == "from q":
+                return np.where(guided, np.clip(1 + w - w * q, 0.0, None) / declared[f"from q {w}"], 1.0)
+            return 1 - w + w * towards[kind]
+
+        ratios = np.log(np.stack([ratio(alternative) for alternative in ALTERNATIVES], axis=-1))
     return np.where(p[:, None] > 0, ratios, np.inf)
 
 

@@ -8,10 +8,11 @@ import pytest
 from specworkbench.engine import SamplingSettings
 from specworkbench.engine.loop import decode_rounds
 from specworkbench.engine.proposers import NgramProposer, NoProposer
-from specworkbench.equivalence.evidence import ALTERNATIVES, CELLS
+from specworkbench.equivalence.evidence import ALTERNATIVES, CELLS, GUIDED_ONLY
 from specworkbench.equivalence.monitor import Monitor
 from specworkbench.equivalence.toys import SporadicDraft, table_setup
 from specworkbench.equivalence.tree_toys import KINDS, tree_setup
+from tests.equivalence.statistics.rows import alternative_rows
 
 SETUPS = {
     "chain": partial(table_setup, vocab=22),
@@ -49,22 +50,11 @@ def expected_rows(step):
         node = decision.nodes[place] if place < decision.accepted else None
 
 
-def row_of(alternative, p, q, before):
-    towards, weight = alternative.rsplit(" ", 1)
-    w, best = float(weight), np.eye(len(p))[p.argmax()]
-    if towards == "to argmax":
-        return (1 - w) * p + w * best
-    if towards == "from argmax" and p.max() < 1:
-        moved = w * p.max() / (1 - p.max())
-        return np.where(best == 1, (1 - w) * p, p * (1 + moved))
-    if towards == "to row before" and before is not None:
-        return (1 - w) * p + w * before
-    if towards == "to q" and q is not None:
-        return (1 - w) * p + w * q
-    if towards == "from q" and q is not None:
-        row = np.clip((1 + w) * p - w * q, 0, None)
-        return row / row.sum()
-    return p
+def rows_of(p, q, before):
+    """(alternatives, vocab) the rows r at one token; those that lack what they need are p."""
+    rows = alternative_rows(p[None], p[None] if q is None else q[None], None if before is None else before[None])
+    return np.array([p if q is None and name in GUIDED_ONLY else row[0]
+                     for name, row in zip(ALTERNATIVES, rows, strict=True)])  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SETUPS)
@@ -79,7 +69,7 @@ def test_every_figure_is_that_of_the_rows(name):
     for i, (slot, token, p, q, before, accepted) in enumerate(expected):
         assert (found.slot[i], found.token[i], found.guided[i]) == (slot, token, q is not None)
         assert found.p[i] == p[token]
-        rows = np.array([row_of(alternative, p, q, before) for alternative in ALTERNATIVES])
+        rows = rows_of(p, q, before)
         np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-9)
         with np.errstate(divide="ignore"):
             np.testing.assert_allclose(found.log_ratios[i], np.log(rows[:, token] / p[token]), atol=1e-9)

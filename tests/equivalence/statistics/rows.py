@@ -56,6 +56,9 @@ def alternative_rows(p, q, row_before=None):
         if kind == "temperature":
             power = p ** (1 / float(amount))
             rows.append(power / power.sum(axis=1, keepdims=True))
+        elif kind == "from q":
+            away = np.clip(p + float(amount) * (p - q), 0.0, None)
+            rows.append(away / away.sum(axis=1, keepdims=True))
         else:
             rows.append((1 - float(amount)) * p + float(amount) * towards[kind])
     return rows
