@@ -1,7 +1,7 @@
 """Engines that are not ours, tested by their outputs alone.
 
-What draws: `AssistedGeneration` (transformers), `OurDecoding`; what others drew: `read_samples`. Against the target's own
-rows: `sequence_cells`, `sequence_test`. Where no row is known: `two_samples`.
+What draws: `AssistedGeneration` (transformers), `OurDecoding`; what others drew: `read_samples`. Against the target's
+own rows: `sequence_cells`, `sequence_test`. Where no row is known: `two_samples`.
 """
 
 from specworkbench.equivalence.others.assisted import AssistedGeneration
