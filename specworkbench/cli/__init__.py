@@ -2,8 +2,8 @@
 
 Importing this loads typer and rich only: a command imports what it needs when it runs.
 
-Exit codes: 0; 1 where `check` found a broken contract; 2 for bad input (one sentence on standard error); 130 when
-interrupted.
+Exit codes: 0; 1 where `check` found a broken contract, or `equivalence` something against the implementation; 2 for bad
+input (one sentence on standard error); 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import typer
 from specworkbench import ENGINE_PACKAGES, __version__
 from specworkbench.cli.check import check
 from specworkbench.cli.decode import decode
+from specworkbench.cli.equivalence import equivalence
 from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
@@ -42,6 +43,7 @@ app.command()(models)
 app.command()(proposers)
 app.command()(report)
 app.command()(check)
+app.command()(equivalence)
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(lab)
 

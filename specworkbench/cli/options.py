@@ -19,6 +19,11 @@ Json = Annotated[bool, option("--json", help="One JSON object on standard output
 Seed = Annotated[int, option("--seed", help="Seed of all random streams.")]
 Chat = Annotated[bool, option("--chat", help="Put the prompt through the model's chat template.")]
 
+Prompts = Annotated[
+    str | None,
+    option("--prompts", help="A JSON Lines file, embedded or general. [default: what suits the target]"),
+]
+
 Target = Annotated[str, option("--target", help="embedded, a hub id, a local folder or a GGUF file.", panel=_MODELS)]
 Revision = Annotated[str | None, option("--revision", help="Commit, tag or branch of the target.", panel=_MODELS)]
 Draft = Annotated[
@@ -88,6 +93,9 @@ Rule = Annotated[
 
 _LENGTH = "Where it stops"
 MaxNewTokens = Annotated[int, option("--max-new-tokens", help="Most tokens to decode.", panel=_LENGTH)]
+MinNewTokens = Annotated[
+    int, option("--min-new-tokens", help="No end-of-sequence token before so many tokens; 0: none.", panel=_LENGTH)
+]
 Stop = Annotated[
     list[str] | None, option("--stop", help="A string that ends the text; may be given again.", panel=_LENGTH)
 ]

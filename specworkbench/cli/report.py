@@ -45,10 +45,6 @@ Proposers = Annotated[
         "lists them. [default: all that work on this target without being told more]",
     ),
 ]
-Prompts = Annotated[
-    str | None,
-    opt.option("--prompts", help="A JSON Lines file, embedded or general. [default: what suits the target]"),
-]
 Out = Annotated[str, opt.option("--out", help="Folder of report.json, report.html and the traces.")]
 Quick = Annotated[bool, opt.option("--quick", help=f"{QUICK_PER_BUCKET} prompts a bucket, {QUICK_TOKENS} tokens each.")]
 
@@ -57,7 +53,7 @@ def report(
     target: opt.Target = "embedded",
     proposer: Proposers = None,
     draft: Drafts = None,
-    prompts: Prompts = None,
+    prompts: opt.Prompts = None,
     gamma: Annotated[str, opt.option("--gamma", help="Tokens proposed per round, such as 2,4.")] = "4",
     temperature: Annotated[str, opt.option("--temperature", help="Temperatures, such as 0,1.")] = "0,1",
     max_new_tokens: Annotated[

@@ -19,7 +19,10 @@ from specworkbench.engine.rng import STREAMS, RoundUniforms, Streams, UniformCho
 Outcome = TypeVar("Outcome")
 
 Wiring = Callable[[str, int], tuple[str, int]]
-"""Which uniform of its round a decision of the rule reads: (stream, position) to (stream, position), 0-based."""
+"""Which uniform of its round a decision of the rule reads: (stream, position) to (stream, position), 0-based.
+
+One of the draft stream, too: a wiring may give the rule what a guess was drawn with.
+"""
 
 
 def own_uniform(stream: str, position: int) -> tuple[str, int]:
@@ -151,11 +154,21 @@ class BranchingStreams:
 
 
 class WiredStreams(Streams):
-    """Real uniforms under a wiring: with `own_uniform` the uniforms of `Streams`, with a faulty one its faults."""
+    """Real uniforms under a wiring: with `own_uniform` the uniforms of `Streams`, with a faulty one its faults.
 
-    def __init__(self, seed: int, device: torch.device, dtype: torch.dtype, wiring: Wiring = own_uniform):
+    chooser: what decides by them for the rule.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        wiring: Wiring = own_uniform,
+        chooser: type[UniformChooser] = UniformChooser,
+    ):
         super().__init__(seed, device, dtype)
-        self._wiring = wiring
+        self._wiring, self._chooser = wiring, chooser
 
     def for_verifier(
         self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
@@ -166,5 +179,5 @@ class WiredStreams(Streams):
         block = uniforms(self.seed, sequence, round_index, proposed + 1)
         values = [block[j, STREAMS.index(stream)] for stream, j in read]
         drawn = self._to_device(np.array(values))
-        chooser = UniformChooser(drawn[:proposed], drawn[proposed:])
+        chooser = self._chooser(drawn[:proposed], drawn[proposed:])
         return chooser, RoundUniforms(drafted.draft, drawn[:proposed], drawn[proposed:])

@@ -7,17 +7,26 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-ALTERNATIVES = tuple(
-    f"{towards} {weight:g}"
-    for towards in ("to q", "from q", "to argmax", "from argmax", "to row before")
-    for weight in (0.02, 0.1, 0.5)
-)
-"""Rows r that a wrong sampler may follow in place of p, each p moved by a weight w.
+GUIDED_ONLY = (
+    "to q 0.02", "to q 0.1", "to q 0.5",
+    "from q 0.02", "from q 0.1", "from q 0.5",
+    "to overlap 0.2", "to overlap 0.8",
+)  # fmt: skip
+"""The alternatives that need a row q."""
 
-to q: (1 - w) p + w q; from q: max((1 + w) p - w q, 0), normalised; to argmax: (1 - w) p + w on the most probable
-token; from argmax: that token's mass times (1 - w), the rest spread over the others as p is; to row before: (1 - w) p +
-w of the target's row one position earlier. Where there is no q (bonus, plain rounds), or no row before (the first
-position of a round), the row is p itself, so that the token says nothing for or against it.
+ALTERNATIVES = (
+    *GUIDED_ONLY,
+    "to argmax 0.02", "to argmax 0.1", "to argmax 0.5",
+    "to row before 0.1", "to row before 0.5",
+    "temperature 0.7", "temperature 0.9", "temperature 1.1", "temperature 1.5",
+)  # fmt: skip
+"""Rows r that a wrong sampler may follow in place of p: kind and amount.
+
+to q w: (1 - w) p + w q. from q w: max((1 + w) p - w q, 0), normalised. to overlap w: (1 - w) p + w min(p, q) / sum
+min(p, q), what comes of rejected tokens drawn anew from p; p itself where p and q have no token in common. to argmax w:
+(1 - w) p + w on the most probable token, the lowest of equals. to row before w: (1 - w) p + w of the target's row one
+position earlier. temperature T: p^(1/T), normalised. Where there is no q (bonus, plain rounds), or no row before (the
+first position of a round), the row is p itself, so that the token says nothing for or against it.
 """
 
 CELLS = tuple(f"{weight}, {ranks}" for weight in ("q > p", "q <= p") for ranks in ("rank 1", "2-4", "5-16", "17-"))

@@ -9,7 +9,7 @@ from typing import Any
 from specworkbench.engine.contracts import Proposer, Verifier
 from specworkbench.engine.loop import DecodeSettings, Sequence, decode_rounds
 from specworkbench.engine.models import LanguageModel
-from specworkbench.engine.rng import Streams, work_dtype
+from specworkbench.engine.rng import Streams, UniformChooser, work_dtype
 from specworkbench.engine.run import Decoder
 from specworkbench.equivalence.choosers import BranchingStreams, WiredStreams, Wiring, own_uniform
 from specworkbench.trace import Trace
@@ -19,7 +19,8 @@ from specworkbench.trace import Trace
 class Setup:
     """A target, a prompt (token ids), settings, and the parts under test.
 
-    sequence: the class whose rounds are run; wiring: which uniform each decision of the rule reads.
+    sequence: the class whose rounds are run; wiring: which uniform each decision of the rule reads; chooser: how real
+    uniforms decide for it.
     """
 
     target: LanguageModel
@@ -29,6 +30,7 @@ class Setup:
     verifier: Verifier
     sequence: type[Sequence] = Sequence
     wiring: Wiring = own_uniform
+    chooser: type[UniformChooser] = UniformChooser
 
     def but(self, **parts: Any) -> Setup:
         """The same setup with some parts exchanged."""
@@ -42,7 +44,7 @@ class Setup:
 
     def streams(self, seed: int) -> WiredStreams:
         """Real random streams, read as the wiring says."""
-        return WiredStreams(seed, self.target.device, work_dtype(self.target.device), self.wiring)
+        return WiredStreams(seed, self.target.device, work_dtype(self.target.device), self.wiring, self.chooser)
 
 
 def run(setup: Setup, streams: Streams | BranchingStreams, index: int = 0) -> tuple[int, ...]:

@@ -13,9 +13,9 @@ from specworkbench.equivalence.law import (
     product_law,
     total_variation,
 )
+from specworkbench.equivalence.mutants.trees import FirstNodesKept
 from specworkbench.equivalence.setup import Setup, record
 from specworkbench.equivalence.toys import toy_model
-from specworkbench.equivalence.tree_mutants import TREE_MUTANTS, FirstNodesKept
 from specworkbench.equivalence.tree_toys import KINDS, ShapedTree, tree_setup
 from specworkbench.trace import contracts
 from tests.equivalence.exact import EXACT, assert_exact

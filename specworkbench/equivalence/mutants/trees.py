@@ -1,4 +1,4 @@
-"""Wrong implementations for trees that the exact law must reject; see `mutants`."""
+"""Faults that only trees can have: siblings, paths, who sees whom."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from specworkbench.engine.loop import Sequence
 from specworkbench.engine.sampling import SamplingSettings
 from specworkbench.engine.trees import earlier_siblings, visible_rows
 from specworkbench.engine.verifiers.tree import TreeVerifier
-from specworkbench.equivalence.mutants import Mutant, loop, rule
+from specworkbench.equivalence.mutants.mutant import Mutant, said
 from specworkbench.equivalence.tree_toys import tree_setup
 
 
 class ResidualForgotten(TreeVerifier):
-    """Every child is judged by p itself."""
+    """A child is judged by p, as if no sibling had been refused before it."""
 
     def judge(self, proposal, target_probs):
         _, left = super().judge(proposal, target_probs)
@@ -27,7 +27,10 @@ class ResidualForgotten(TreeVerifier):
 
 
 class WrongRow(TreeVerifier):
-    """Every child is judged, and taken off, by the row of its first sibling."""
+    """A child is judged by the row that its first sibling was drawn from, not by that row without it, normalised.
+
+    To strike the sibling's token out without normalising is the same: once refused, nothing is left of it.
+    """
 
     def judge(self, proposal, target_probs):
         first = earlier_siblings(proposal.parents) | torch.eye(proposal.size, dtype=torch.bool)
@@ -35,14 +38,14 @@ class WrongRow(TreeVerifier):
 
 
 class CorrectedFromTarget(TreeVerifier):
-    """The corrected token is drawn from p, whatever was refused."""
+    """After refused children the token is drawn from p."""
 
     def next_row(self, proposal, target_probs, left, row):
         return target_probs.index_select(0, row.unsqueeze(0))
 
 
 class LastRefusedOnly(TreeVerifier):
-    """What is left after several refused children lacks the last of them only."""
+    """After several refused children the residual lacks the last of them only."""
 
     def next_row(self, proposal, target_probs, left, row):
         p = target_probs.index_select(0, row.unsqueeze(0))
@@ -51,7 +54,7 @@ class LastRefusedOnly(TreeVerifier):
 
 
 class FirstNodesKept(Sequence):
-    """As many nodes stay in the target's cache as were accepted, but the first ones, not those of the path."""
+    """The first nodes stay in the target's KV cache, not those of the path."""
 
     def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
         self.cache.rollback(proposal.size - (decision.emitted - 1))
@@ -59,7 +62,7 @@ class FirstNodesKept(Sequence):
 
 
 class SiblingsPenalised(Sequence):
-    """The penalty takes the nodes for a chain: a node's row is penalised for all nodes before it."""
+    """The repetition penalty of a node sees its siblings, as if the nodes were a chain."""
 
     def _target_rows(self, last: torch.Tensor, proposal: Proposal) -> torch.Tensor:
         proper = super()._target_rows(last, proposal)
@@ -75,29 +78,33 @@ without_replacement = partial(tree_setup, kind="without replacement", vocab=4, l
 certain = partial(tree_setup, kind="certain, ragged", vocab=4)
 penalised = partial(certain, sampling=SamplingSettings(repetition_penalty=2.5))
 
-TREE_MUTANTS = (
-    Mutant(
-        "tree_residual_forgotten", "a child is judged by p, as if no sibling had been refused before it", "law",
-        "at the second child", rule(ResidualForgotten), contracts=("accept_prob",), bench=certain,
+
+def tree_rule(name: str, verifier: type[TreeVerifier], shows: str, **more) -> Mutant:
+    """A mutant that exchanges the rule of trees."""
+    return Mutant(name, said(verifier), "tree", shows, lambda setup: setup.but(verifier=verifier()), **more)
+
+
+def tree_loop(name: str, sequence: type[Sequence], shows: str, **more) -> Mutant:
+    """A mutant that exchanges what the decode loop does with trees."""
+    apply = lambda setup: setup.but(sequence=sequence)  # noqa: E731
+    return Mutant(name, said(sequence), "tree", shows, apply, first_token_exact=True, **more)
+
+
+TREES = (
+    tree_rule(
+        "tree_residual_forgotten", ResidualForgotten, "at the second child", contracts=("accept_prob",), bench=certain,
     ),
-    Mutant(
-        "tree_wrong_row", "a child is judged by the row its first sibling was drawn from", "law",
-        "at the second child", rule(WrongRow), bench=without_replacement,
+    tree_rule("tree_wrong_row", WrongRow, "at the second child", bench=without_replacement),
+    tree_rule(
+        "tree_corrected_from_target", CorrectedFromTarget, "at the first corrected token",
+        contracts=("probabilities",), bench=certain,
     ),
-    Mutant(
-        "tree_corrected_from_target", "the corrected token is drawn from p", "law",
-        "at the first corrected token", rule(CorrectedFromTarget), contracts=("probabilities",), bench=certain,
+    tree_rule(
+        "tree_last_refused_only", LastRefusedOnly, "after two refused children", contracts=("probabilities",),
+        bench=certain,
     ),
-    Mutant(
-        "tree_last_refused_only", "the residual lacks the last refused child only", "law",
-        "after two refused children", rule(LastRefusedOnly), contracts=("probabilities",), bench=certain,
+    tree_loop(
+        "tree_first_nodes_kept", FirstNodesKept, "in the round after a path that is not the first", bench=certain,
     ),
-    Mutant(
-        "tree_first_nodes_kept", "the first nodes stay in the target's cache, not those of the path", "law",
-        "in the round after a path that is not the first", loop(FirstNodesKept), first_token_exact=True, bench=certain,
-    ),
-    Mutant(
-        "tree_siblings_penalised", "the repetition penalty of a node sees its siblings", "law",
-        "after the second child", loop(SiblingsPenalised), first_token_exact=True, bench=penalised,
-    ),
+    tree_loop("tree_siblings_penalised", SiblingsPenalised, "after the second child", bench=penalised),
 )  # fmt: skip

@@ -1,0 +1,163 @@
+"""Faults of the decode loop: which rows the rule is given, what stays in the cache, where the output ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from specworkbench.engine.contracts import Decision, Proposal
+from specworkbench.engine.loop import Sequence
+from specworkbench.engine.sampling import Sampler, SamplingSettings, filtered
+from specworkbench.engine.stopping import Stopping
+from specworkbench.equivalence.mutants.mutant import of_loop
+from specworkbench.equivalence.toys import table_setup
+
+# ---------------------------------------------------------------- the rows
+
+
+class RowsShifted(Sequence):
+    """Every guess is judged by the target's row after it, not by the row before."""
+
+    def _target_rows(self, last: torch.Tensor, proposal: Proposal) -> torch.Tensor:
+        rows = super()._target_rows(last, proposal)
+        return torch.cat([rows[1:], rows[-1:]])
+
+
+class OnBonusOnly(Sequence):
+    """Some sampling settings are honoured at the bonus position only. ignored: what they are elsewhere."""
+
+    ignored: dict[str, Any] = {}
+
+    def __init__(self, *parts, **more):
+        super().__init__(*parts, **more)
+        settings = self.settings.sampling
+        self.sampler = _OfLastRow(settings, replace(settings, **self.ignored), self.target.device)
+
+
+class _OfLastRow(Sampler):
+    def __init__(self, settings: SamplingSettings, elsewhere: SamplingSettings, device: torch.device):
+        super().__init__(settings, device)
+        self.elsewhere = Sampler(elsewhere, device)
+
+    def __call__(self, logits, seen=None, block=None):
+        return torch.cat([self.elsewhere(logits, seen, block)[:-1], super().__call__(logits, seen, block)[-1:]])
+
+
+class TopKOnBonusOnly(OnBonusOnly):
+    """The target's top-k is honoured at the bonus position only."""
+
+    ignored = {"top_k": 0}
+
+
+class MinPOnBonusOnly(OnBonusOnly):
+    """The target's min-p is honoured at the bonus position only."""
+
+    ignored = {"min_p": 0.0}
+
+
+class TemperatureOnBonusOnly(OnBonusOnly):
+    """The target's temperature is honoured at the bonus position only."""
+
+    ignored = {"temperature": 1.0}
+
+
+class NucleusFirst(Sequence):
+    """In verification top-p is applied before the temperature, in the draft after it."""
+
+    def __init__(self, *parts, **more):
+        super().__init__(*parts, **more)
+        self.sampler = _NucleusFirst(self.settings.sampling, self.target.device)
+
+
+class _NucleusFirst(Sampler):
+    def __call__(self, logits, seen=None, block=None):
+        nucleus = SamplingSettings(top_p=self.settings.top_p)
+        rest = Sampler(replace(self.settings, top_p=1.0), logits.device)
+        return rest(filtered(logits.to(self.dtype), nucleus), seen, block)
+
+
+class FrozenPenalties(Sequence):
+    """The repetition penalty does not see the tokens of the block."""
+
+    def __init__(self, *parts, **more):
+        super().__init__(*parts, **more)
+        self.sampler = _BlindToTheBlock(self.settings.sampling, self.target.device)
+
+
+class _BlindToTheBlock(Sampler):
+    def __call__(self, logits, seen=None, block=None):
+        return torch.cat([super(_BlindToTheBlock, self).__call__(row, seen) for row in logits.split(1)])
+
+
+# ---------------------------------------------------------------- the cache
+
+
+class RejectedTokenStays(Sequence):
+    """The rejected token is left in the target's KV cache."""
+
+    def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
+        rejected = decision.accepted < proposal.size
+        self.cache.rollback(proposal.size - (decision.emitted - 1) - rejected)
+        self.proposer.observe(decision)
+
+
+class LastAcceptedLost(Sequence):
+    """The last accepted token is dropped from the target's KV cache."""
+
+    def _roll_back(self, proposal: Proposal, decision: Decision) -> None:
+        self.cache.rollback(proposal.size - (decision.emitted - 1) + (decision.accepted > 0))
+        self.proposer.observe(decision)
+
+
+# ---------------------------------------------------------------- the end
+
+
+class EosInsideIgnored(Sequence):
+    """An EOS that is accepted inside a block does not end the sequence."""
+
+    def __init__(self, *parts, **more):
+        super().__init__(*parts, **more)
+        self.stopping = _LastTokenOnly(self.target, self.settings.stop, tuple(self.stopping.eos_ids))
+
+
+class _LastTokenOnly(Stopping):
+    def cut(self, block: list[int], output: list[int]) -> tuple[int, str | None]:
+        return len(block), "eos" if block[-1] in self.eos_ids else None
+
+
+def sampled_with(**settings: Any) -> partial:
+    """A bench with these sampling settings."""
+    return partial(table_setup, sampling=SamplingSettings(**settings))
+
+
+AT_FIRST = "at the first token of a round with guesses"
+
+LOOPS = (
+    of_loop("rows_shifted", RowsShifted, AT_FIRST),
+    of_loop("top_k_on_bonus_only", TopKOnBonusOnly, AT_FIRST, bench=sampled_with(top_k=3)),
+    of_loop("min_p_on_bonus_only", MinPOnBonusOnly, AT_FIRST, bench=sampled_with(min_p=0.4)),
+    of_loop("temperature_on_bonus_only", TemperatureOnBonusOnly, AT_FIRST, bench=sampled_with(temperature=0.6)),
+    of_loop(
+        "nucleus_before_temperature", NucleusFirst, "at the first token",
+        bench=sampled_with(temperature=0.5, top_p=0.9),
+    ),
+    of_loop(
+        "penalties_frozen", FrozenPenalties, "at the second position of a round", first_token_exact=True,
+        bench=sampled_with(repetition_penalty=2.5),
+    ),
+    of_loop(
+        "rejected_token_stays", RejectedTokenStays, "in the round after a rejection", first_token_exact=True,
+        contracts=("context",),
+    ),
+    of_loop(
+        "last_accepted_lost", LastAcceptedLost, "in the round after an acceptance", first_token_exact=True,
+        contracts=("context",),
+    ),
+    of_loop(
+        "eos_inside_ignored", EosInsideIgnored, "after the first EOS inside a block", first_token_exact=True,
+        contracts=("end",), bench=partial(table_setup, eos=(1,)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,141 @@
+"""How large a bias can still be: bounds on the total variation, the smallest one a run could see, Holm's correction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from scipy import optimize, stats
+
+from specworkbench.equivalence.evidence import Evidence
+from specworkbench.errors import InputError
+
+Partition = Literal["cells", "overweight"]
+
+
+def tv_bound(tv: float, n: int, level: float) -> float:
+    """What the total variation over a partition stays under, except with probability `level`; 1 for no tokens.
+
+    TV <= TV^ + sqrt(ln(1 / level) / (2 n)), TV^ measured with n tokens. Hoeffding and Azuma: the TV is the excess of
+    one fixed union of cells, and TV^ is at least the excess measured on that union, so that the number of cells does
+    not enter.
+    """
+    _probability("level", level)
+    if n == 0:
+        return 1.0
+    return min(1.0, tv + float(np.sqrt(np.log(1 / level) / (2 * n))))
+
+
+def partition_tv(evidence: Evidence, partition: Partition = "cells") -> float:
+    """Half the L1 distance between the observed shares of a partition and the mean shares that the rows declare.
+
+    cells: the target's `CELLS`, all tokens. overweight: the set A and its complement, guided tokens. NaN for no tokens.
+    """
+    if partition == "overweight":
+        guided = evidence[evidence.guided]
+        if not len(guided):
+            return float("nan")
+        return float(abs(np.mean(guided.in_overweight - guided.overweight_p)))
+    if partition != "cells":
+        raise InputError(f"there is no partition {partition!r}; say 'cells' or 'overweight'")
+    if not len(evidence):
+        return float("nan")
+    observed = np.bincount(evidence.cell, minlength=evidence.cell_probs.shape[1]) / len(evidence)
+    return float(np.abs(observed - evidence.cell_probs.mean(axis=0)).sum() / 2)
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether the bias over a declared partition is shown to be smaller than a margin.
+
+    statistic: TV^; bound: what the TV stays under at the level; p_value: the smallest level at which the bound is
+    below the margin (small means shown to be equivalent: the reverse of a test of bias); bounds: of both partitions.
+    """
+
+    name: str
+    statistic: float | None
+    bound: float
+    margin: float
+    p_value: float | None
+    tokens: int
+    equivalent: bool
+    detail: str
+    applies: bool = True
+    bounds: Mapping[str, float] = field(default_factory=dict)
+
+
+def equivalence(evidence: Evidence, margin: float, level: float, partition: Partition = "cells") -> Equivalence:
+    """Equivalent when the bound on the TV over the declared partition is below the margin (one-sided, at the level).
+
+    It is the mean bias over all tokens that is bounded; biases of opposite sign at different places cancel.
+    """
+    _probability("margin", margin)
+    sizes = {"cells": len(evidence), "overweight": int(evidence.guided.sum())}
+    found = {kind: partition_tv(evidence, kind) for kind in sizes}
+    bounds = {kind: tv_bound(found[kind], n, level) if n else 1.0 for kind, n in sizes.items()}
+    name, n, bound = f"equivalence over {partition}", sizes[partition], bounds[partition]
+    if not n:
+        return Equivalence(name, None, 1.0, margin, None, 0, False, "there was no token", False, bounds)
+    tv = found[partition]
+    p_value = float(np.exp(-2 * n * max(0.0, margin - tv) ** 2))
+    says = "below" if bound < margin else "not below"
+    detail = f"the total variation over {partition} is at most {bound:.3g}, {says} the margin of {margin:g}"
+    return Equivalence(name, tv, bound, margin, p_value, n, bound < margin, detail, True, bounds)
+
+
+def detectable_tv(n: int, cells: int, level: float, power: float = 0.9) -> float:
+    """The smallest TV that a chi-square test over `cells` cells with n tokens would find with this power; at most 1.
+
+    0.5 sqrt(lambda / n), lambda the non-centrality at which the test of `level` with cells - 1 degrees of freedom has
+    this power. Since TV <= 0.5 sqrt(sum (r - p)^2 / p) = 0.5 sqrt(lambda / n), a bias of this TV or more has at least
+    this power.
+    """
+    if cells < 2:
+        raise InputError(f"cells is {cells}; a partition has 2 cells or more")
+    return min(1.0, 0.5 * float(np.sqrt(non_centrality(cells - 1, level, power) / n))) if n else 1.0
+
+
+def non_centrality(freedom: int, level: float, power: float) -> float:
+    """The lambda at which a chi-square test with `freedom` degrees of freedom has the power."""
+    _probability("level", level)
+    _probability("power", power)
+    if power <= level:
+        return 0.0
+    limit = stats.chi2.isf(level, freedom)
+    upper = 10.0 * (limit + 10.0)
+    return float(optimize.brentq(lambda value: stats.ncx2.sf(limit, freedom, value) - power, 1e-9, upper))
+
+
+def detectable_by_e_process(n: int, level: float, weight: float = 1.0) -> float:
+    """The smallest TV per token whose e-process is expected to reach 1 / level within n tokens; at most 1.
+
+    sqrt(ln(1 / (level weight)) / (2 n)), weight being the share of the process in the mean of all. By Pinsker's
+    KL >= 2 TV^2: when the alternative is the true law, its log grows by 2 TV^2 a token or more. No alternative does
+    better, and one that is off needs two to three times the tokens.
+    """
+    _probability("level", level)
+    return min(1.0, float(np.sqrt(np.log(1 / (level * weight)) / (2 * n)))) if n else 1.0
+
+
+def holm(p_values: Mapping[str, float], level: float) -> dict[str, float]:
+    """Holm's step-down: adjusted p-values, in the given order; those at most `level` are rejected.
+
+    The i-th smallest of m is multiplied by m - i + 1, and is never smaller than those before it (Holm 1979). Leave out
+    tests that do not apply, by a rule that does not look at their result.
+    """
+    _probability("level", level)
+    for name, value in p_values.items():
+        if not 0.0 <= value <= 1.0:
+            raise InputError(f"the p-value of {name} is {value}; it must be from 0 to 1")
+    adjusted, largest = {}, 0.0
+    for place, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[name]))
+        adjusted[name] = largest
+    return {name: adjusted[name] for name in p_values}
+
+
+def _probability(name: str, value: float) -> None:
+    if not 0.0 < value < 1.0:
+        raise InputError(f"{name} is {value}; it must be between 0 and 1")
