@@ -190,7 +190,7 @@ RULES = {
         "The q in the ratio is smaller than the one the guess came from, so guesses are kept too often.",
         guess="the top k of q", settings=("k",),
     ),
-    "greedy draft, soft q": PositionRule(
+    "greedy draft": PositionRule(
         "guess argmax q, ratio with q", "fault",
         "The guess was certain, so its q was 1; judged by the soft q it is kept far too often.",
         guess="argmax q",

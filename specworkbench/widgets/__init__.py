@@ -3,7 +3,8 @@
 from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
+from specworkbench.widgets.overlap_playground import OverlapPlayground
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
-__all__ = ["Explorer", "Inspector", "LiveDecode", "TokenStrip", "explore", "tokens_of"]
+__all__ = ["Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "TokenStrip", "explore", "tokens_of"]

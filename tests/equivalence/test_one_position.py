@@ -59,7 +59,7 @@ def drawn_from(rule, q, **settings):
     row = torch.tensor(q)
     if rule == "raw q":
         return row.masked_fill(row < row.topk(settings["k"]).values[-1], 0.0).numpy() / sum(sorted(q)[-settings["k"] :])
-    if rule == "greedy draft, soft q":
+    if rule == "greedy draft":
         return one_hot_best(row.unsqueeze(0), torch.tensor(0))[0].numpy()
     return q
 

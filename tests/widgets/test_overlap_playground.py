@@ -1,0 +1,404 @@
+"""The playground: traits and states without a browser, its static twin, and its script in node on a page of tests."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specworkbench.errors import InputError
+from specworkbench.plots import palette
+from specworkbench.theory.one_position import RULES, SETTINGS, one_position, with_probability
+from specworkbench.trace import load_trace
+from specworkbench.widgets import OverlapPlayground, overlap_playground
+from specworkbench.widgets.overlap_twin import in_words, verdict
+from specworkbench.widgets.tables import distribution_table, strip_rows
+from tests.widgets.traces import first, spoken
+
+FOLDER = Path(overlap_playground.__file__).parent
+SYNCED = ("tokens", "p", "q", "rule", "settings", "title", "start", "presets", "rules", "limits")
+HARMFUL = "<script>alert(1)</script>"
+
+
+def state_of(playground):
+    """The traits as they travel to the browser."""
+    state = playground.get_state()
+    return json.loads(json.dumps({name: state[name] for name in SYNCED}))
+
+
+# ---------------------------------------------------------------- Python
+
+
+def test_it_opens_on_the_token_rule_and_p_comes_out():
+    playground = OverlapPlayground()
+    assert playground.rule == "token" and 4 <= len(playground.tokens) == len(playground.p) <= 8
+    assert playground.position.emitted == pytest.approx(playground.p, abs=1e-12)
+    assert 0.2 < playground.position.acceptance < 0.9, "the figure shows both parts"
+
+
+def test_traits_drive_the_position():
+    playground = OverlapPlayground([0.5, 0.3, 0.1, 0.1], [0.1, 0.1, 0.3, 0.5], rule="resample from p")
+    assert playground.position.tv == pytest.approx(one_position(playground.p, playground.q, "resample from p").tv)
+    playground.q = playground.p
+    assert playground.position.tv < 1e-12
+    playground.rule, playground.settings = "lenient", {"leniency": 0.5}
+    playground.q = [0.1, 0.1, 0.3, 0.5]
+    expected = one_position(playground.p, playground.q, "lenient", leniency=0.5).emitted
+    assert playground.position.emitted == pytest.approx(expected)
+    assert playground.settings["weight"] == SETTINGS["weight"].default
+
+
+def test_what_the_browser_sends_can_be_read_from_python():
+    """As `set_state` receives it, of another size and all at once."""
+    playground = OverlapPlayground()
+    sent = {"tokens": list("abcdef"), "p": [1, 0, 0, 0, 0, 0], "q": [0.5, 0.1, 0.1, 0.1, 0.1, 0.1], "rule": "equality"}
+    playground.set_state(sent)
+    assert {name: getattr(playground, name) for name in sent} == sent
+    assert playground.position.acceptance == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda it: setattr(it, "p", [0.5, 0.6]), "p sums to 1.1"),
+        (lambda it: setattr(it, "q", [1.5, -0.5]), "it is a probability"),
+        (lambda it: setattr(it, "rule", "none"), "there is no rule 'none'"),
+        (lambda it: setattr(it, "settings", {"leniency": 0.0}), "leniency is 0.0; it must be from 0.01 to 1"),
+        (lambda it: setattr(it, "settings", {"warmth": 1.0}), "there is no setting 'warmth'"),
+        (lambda it: it.show([0.5, 0.5], [0.5, 0.5]), "have 2 tokens; the playground shows 4 to 8"),
+        (lambda it: it.show([0.25] * 4, [0.2] * 5), "p has 4 tokens, q 5"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence_and_changes_nothing(change, words):
+    playground = OverlapPlayground()
+    before = state_of(playground)
+    with pytest.raises(InputError, match=words):
+        change(playground)
+    assert state_of(playground) == before
+
+
+def test_presets_are_distributions_of_every_size_and_say_what_they_are():
+    rows = {(entry["name"], size): pair for entry in overlap_playground.PRESETS for size, pair in entry["rows"].items()}
+    assert len(rows) == 5 * 5
+    acceptance = {}
+    for (name, size), pair in rows.items():
+        position = one_position(pair["p"], pair["q"])
+        assert len(pair["p"]) == len(pair["q"]) == int(size)
+        acceptance[name, size] = position.acceptance
+    for size in "45678":
+        assert acceptance["agree", size] > 0.9 and acceptance["disjoint", size] == 0
+        assert rows["certain", size]["q"].count(1.0) == 1
+        sure, flat, p = (max(rows[name, size][of]) for name, of in (("sure", "q"), ("flat", "q"), ("flat", "p")))
+        assert sure > p + 0.1 and flat < p - 0.1
+
+
+def test_a_recorded_position_is_shown_with_its_own_numbers():
+    trace = spoken(capture="top-k")
+    sequence, index, row = first(trace, "rejected")
+    table = distribution_table(trace, row, 5)
+    playground = OverlapPlayground.of(trace, sequence)
+    assert playground.tokens == table["label"].tolist() and playground.p == pytest.approx(table["p"].tolist())
+    assert playground.q == pytest.approx(table["q"].tolist())
+    assert OverlapPlayground.of(trace, sequence, index).p == playground.p
+
+
+def test_positions_without_q_or_without_distributions_are_refused():
+    trace = spoken(capture="top-k")
+    sequence, index, _ = first(trace, "bonus")
+    with pytest.raises(InputError, match="nothing was proposed"):
+        OverlapPlayground.of(trace, sequence, index)
+    with pytest.raises(InputError, match="there is no token 9999"):
+        OverlapPlayground.of(trace, sequence, 9999)
+    with pytest.raises(InputError, match="record it with capture"):
+        OverlapPlayground.of(spoken(capture="none"), 0)
+
+
+def test_every_proposed_position_of_the_shipped_trace_fits():
+    from specworkbench.paths import data_dir
+
+    trace = load_trace(data_dir() / "traces" / "quickstart.trace")
+    rows = strip_rows(trace, 0)
+    for index in rows.index[rows["outcome"].isin(["accepted", "rejected"])]:
+        assert 4 <= len(OverlapPlayground.of(trace, 0, int(index)).tokens) <= 8
+
+
+# ---------------------------------------------------------------- the static twin
+
+
+def test_the_twin_stacks_what_comes_out_to_the_frame_of_p():
+    playground = OverlapPlayground()
+    html = playground.to_html()
+    emitted = html.split("<figure")[3]
+    bars = [tuple(map(float, pair)) for pair in re.findall(r'y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', emitted)]
+    for accepted, replaced, frame in zip(bars[::3], bars[1::3], bars[2::3], strict=True):
+        assert accepted[1] + replaced[1] == pytest.approx(frame[1], abs=0.02)
+        assert replaced[0] == pytest.approx(frame[0], abs=0.02) and accepted[0] == pytest.approx(
+            replaced[0] + replaced[1], abs=0.02
+        )
+    assert "▲" not in html and "▼" not in html and "= p" in html
+
+
+def test_the_twin_marks_too_much_and_too_little_by_glyph():
+    playground = OverlapPlayground(rule="always accept")
+    html = playground.to_html()
+    off = np.array(playground.q) - playground.p
+    assert html.count("▲") == (off > 5e-4).sum() and html.count("▼") == (off < -5e-4).sum()
+    assert "≠ p" in html and f"TV {playground.position.tv:.3f}" in html
+
+
+def test_text_is_escaped_in_the_twin():
+    html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "<b>", "x"], title="<img src=x>").to_html()
+    assert "<script" not in html and "<img" not in html and "<b>" not in html and "&lt;script" in html
+
+
+def test_two_twins_on_a_page_do_not_share_names():
+    playground = OverlapPlayground()
+    one, other = (set(re.findall(r'id="([^"]+)"', playground.to_html())) for _ in range(2))
+    assert len(one) == 9 and not one & other
+
+
+def test_style_has_every_colour_of_the_figures_and_respects_reduced_motion():
+    style = (FOLDER / "overlap_playground.css").read_text(encoding="utf-8")
+    assert all(f"var(--swb-{name})" in style for name in ("target", "draft", "overlap", "residual"))
+    assert all(f"--swb-{name}:" in palette.css_variables() for name in ("target", "draft", "overlap", "residual"))
+    moving = style[style.index("@media (prefers-reduced-motion: no-preference)") :]
+    assert style.count("transition") == moving.count("transition") == 1 and "touch-action: none" in style
+
+
+# ---------------------------------------------------------------- the script
+
+
+def test_script_makes_no_html_of_text_and_fetches_nothing():
+    script = OverlapPlayground._esm if isinstance(OverlapPlayground._esm, str) else str(OverlapPlayground._esm)
+    for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "import ", "fetch("):
+        assert forbidden not in script
+    assert re.findall(r"https?://[^\"]*", script) == ["http://www.w3.org/2000/svg"]
+    assert "http" not in (FOLDER / "overlap_playground.css").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def in_node(tmp_path_factory):
+    """`in_node(code, **values)`: what the code returns as JSON; it sees the script as `it`, and a page and a model."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed; the playground's script is tested in it")
+    folder = tmp_path_factory.mktemp("playground")
+    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in overlap_playground._SCRIPTS)
+    (folder / "it.mjs").write_text(script, encoding="utf-8")
+    shutil.copy(Path(__file__).with_name("page.mjs"), folder)
+
+    def run(code, **values):
+        lines = [
+            f"import * as it from {json.dumps((folder / 'it.mjs').as_uri())};",
+            f"import {{ page, Model }} from {json.dumps((folder / 'page.mjs').as_uri())};",
+            f"const {{ {', '.join(values)} }} = {json.dumps(values)};",
+            "function shown(state) { const document = page(); const model = new Model(state);",
+            "  const el = document.createElement('div'); const leave = it.default.render({ model, el });",
+            "  const sliders = el.find((node) => node.attributes.role === 'slider');",
+            "  const control = (tag, label) => el.find((n) => n.tag === tag && (n.attributes['aria-label'] === label",
+            "    || n.textContent === label || n.parent?.textContent === `${label} `))[0];",
+            "  return { document, model, el, leave, sliders, control }; }",
+            f"const found = JSON.stringify((() => {{ {code} }})());",
+            "process.stdout.write(found, () => process.exit(0)); // timers of the widget are not waited for",
+        ]
+        file = folder / "run.mjs"
+        file.write_text("\n".join(lines), encoding="utf-8")
+        done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def cases():
+    """Pairs and settings for every rule."""
+    random = np.random.default_rng(3)
+    pairs = [random.dirichlet(np.ones(size), size=2) for size in (4, 5, 8) for _ in range(3)]
+    pairs += [(entry["rows"]["5"]["p"], entry["rows"]["5"]["q"]) for entry in overlap_playground.PRESETS]
+    for p, q in pairs:
+        for name, rule in RULES.items():
+            settings = {key: SETTINGS[key].default for key in rule.settings}
+            yield name, list(map(float, p)), list(map(float, q)), settings
+            more = {"k": 3, "floor": 0.2, "leniency": 0.3, "weight": 0.1, "epsilon": 0.6, "delta": 0.9}
+            yield name, list(map(float, p)), list(map(float, q)), {key: more[key] for key in rule.settings}
+
+
+def test_the_browser_computes_what_python_computes(in_node):
+    given = list(cases())
+    rules = {entry["name"]: entry for entry in overlap_playground._RULES}
+    code = "return given.map(([name, p, q, s]) => it.onePosition(p, q, rules[name], s))"
+    found = in_node(code, given=given, rules=rules)
+    for (name, p, q, settings), position in zip(given, found, strict=True):
+        expected = one_position(p, q, name, **settings)
+        for array in ("guess", "accept", "accepted", "residual", "replacement", "replaced", "emitted"):
+            assert position[array] == pytest.approx(getattr(expected, array).tolist(), abs=1e-14), (name, array)
+        assert position["acceptance"] == pytest.approx(expected.acceptance, abs=1e-14)
+        assert position["tv"] == pytest.approx(expected.tv, abs=1e-14)
+
+
+def test_the_browser_says_what_python_says(in_node):
+    given = list(cases())
+    rules = {entry["name"]: entry for entry in overlap_playground._RULES}
+    tokens = list("abcdefgh")
+    code = (
+        "return given.map(([name, p, q, s]) =>"
+        " [it.verdict(it.onePosition(p, q, rules[name], s), rules[name], tokens), it.inWords(rules[name])])"
+    )
+    for (name, p, q, settings), said in zip(given, in_node(code, given=given, rules=rules, tokens=tokens), strict=True):
+        position = one_position(p, q, name, **settings)
+        assert said == [verdict(position, RULES[name], tokens), in_words(RULES[name])]
+
+
+def test_moving_a_bar_is_the_same_in_browser_and_python(in_node):
+    random = np.random.default_rng(5)
+    moves = [(random.dirichlet(np.ones(5)).tolist(), index, value) for index, value in ((0, 0.0), (2, 0.3), (4, 1.0))]
+    moves.append(([0.0, 1.0, 0.0, 0.0], 1, 0.4))
+    found = in_node("return moves.map((move) => it.withProbability(...move))", moves=moves)
+    for move, probs in zip(moves, found, strict=True):
+        assert probs == pytest.approx(with_probability(*move).tolist(), abs=1e-15)
+
+
+def test_keys_and_heights_lead_to_probabilities(in_node):
+    code = """
+    const keys = ["ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft", "PageUp", "PageDown", "Home", "End", "x", "Tab"];
+    const box = { top: 100, height: 504 };
+    return [keys.map((key) => it.stepped(0.5, key)), [it.stepped(0.995, "ArrowUp"), it.stepped(0, "PageDown")],
+            [100 + 2 * 196, 100 + 2 * 16, 100 + 2 * 106, 0, 9999].map((y) => it.valueAt(y, box))];
+    """
+    keys, ends, heights = in_node(code, nothing=0)
+    assert keys == [0.51, 0.51, 0.49, 0.49, 0.6, 0.4, 0, 1, None, None] and ends == [1, 0]
+    assert heights == pytest.approx([0, 1, 0.5, 1, 0])
+
+
+def test_every_bar_is_a_slider_with_a_name_and_a_value(in_node):
+    state = state_of(OverlapPlayground(tokens=[HARMFUL, "b", "c", "d", "e"]))
+    code = "const { sliders } = shown(state); return sliders.map((node) => node.attributes)"
+    sliders = in_node(code, state=state)
+    assert len(sliders) == 10
+    assert {slider["aria-label"] for slider in sliders} == {f"{r} of {t}" for r in "pq" for t in [HARMFUL, *"bcde"]}
+    for slider in sliders:
+        assert slider["tabindex"] == "0" and slider["aria-valuemin"] == "0" and slider["aria-valuemax"] == "1"
+        row, token = slider["aria-label"].split(" of ")
+        assert float(slider["aria-valuenow"]) == pytest.approx(state[row][state["tokens"].index(token)], abs=5e-4)
+
+
+def test_keys_on_a_bar_move_it_and_python_gets_the_distribution(in_node):
+    playground = OverlapPlayground()
+    code = """
+    const { model, sliders } = shown(state);
+    sliders[1].focus();
+    const used = ["ArrowUp", "PageUp", "Tab"].map((key) => sliders[1].fire("keydown", { key }));
+    return [used, model.get("p"), model.get("q"), model.saves, sliders[1].attributes["aria-valuenow"]];
+    """
+    used, p, q, saves, now = in_node(code, state=state_of(playground))
+    assert used == [True, True, False] and saves == 2 and p == playground.p
+    assert q == pytest.approx(with_probability(playground.q, 0, playground.q[0] + 0.11).tolist(), abs=1e-12)
+    assert float(now) == pytest.approx(playground.q[0] + 0.11, abs=5e-4)
+    playground.set_state({"q": q})
+    assert playground.q == q
+
+
+def test_a_bar_dragged_to_the_top_and_back_leaves_the_others_as_they_were(in_node):
+    code = """
+    const { model, sliders, el } = shown(state);
+    const height = (value) => 100 + 196 - 180 * value;
+    const seen = [];
+    sliders[0].fire("pointermove", { clientY: height(0.9) });
+    seen.push([...model.get("p")]);
+    sliders[0].fire("pointerdown", { clientY: height(0.5) });
+    for (const value of [0.9, 1, 0.4]) {
+      sliders[0].fire("pointermove", { clientY: height(value) });
+      seen.push([...model.get("p")]);
+    }
+    const dragging = el.children[0].classList.names.has("swb-dragging");
+    sliders[0].fire("pointerup");
+    return [seen, dragging, el.children[0].classList.names.has("swb-dragging")];
+    """
+    state = state_of(OverlapPlayground())
+    seen, during, after = in_node(code, state=state)
+    assert seen[0] == state["p"], "a bar that is not held does not follow the pointer"
+    assert [row[0] for row in seen[1:]] == pytest.approx([0.9, 1, 0.4]) and seen[2][1:] == [0, 0, 0, 0]
+    assert seen[3] == pytest.approx(state["p"]) and during and not after
+
+
+def test_rule_settings_presets_sizes_and_reset(in_node):
+    code = """
+    const { model, el, control } = shown(state);
+    const choose = (label, value) => { const it = control("select", label); it.value = value; it.fire("change"); };
+    choose("rule", "lenient");
+    const input = control("input", "leniency");
+    const offered = [input.attributes, input.value];
+    input.value = "7"; input.fire("change");
+    const limited = model.get("settings").leniency;
+    input.value = ""; input.fire("change");
+    choose("number of tokens", "8"); choose("preset", "certain");
+    const loaded = [model.get("tokens"), model.get("q"), model.get("settings").leniency];
+    const sliders = el.find((node) => node.attributes.role === "slider").length;
+    control("button", "Reset").fire("click");
+    const names = ["tokens", "p", "q", "rule", "settings"];
+    return { offered, limited, loaded, sliders, reset: names.every((n) =>
+      JSON.stringify(model.get(n)) === JSON.stringify(state[n])), rule: control("select", "rule").value };
+    """
+    state = state_of(OverlapPlayground())
+    found = in_node(code, state=state)
+    limits = SETTINGS["leniency"]
+    assert found["offered"][0] == {"type": "number", "min": str(limits.low), "max": "1", "step": str(limits.step)}
+    assert float(found["offered"][1]) == limits.default and found["limited"] == 1
+    assert found["loaded"] == [list("abcdefgh"), [0, 1, 0, 0, 0, 0, 0, 0], 1] and found["sliders"] == 16
+    assert found["reset"] and found["rule"] == "token"
+
+
+def test_rules_are_offered_by_kind(in_node):
+    code = """
+    const { control } = shown(state);
+    return control("select", "rule").children.map((group) =>
+      [group.attributes.label, group.children.map((option) => option.attributes.value)]);
+    """
+    groups = dict(in_node(code, state=state_of(OverlapPlayground())))
+    kinds = {"keeps p": "exact", "lossy by design": "lossy", "a fault": "fault"}
+    assert {kinds[label]: names for label, names in groups.items()} == {
+        kind: [name for name, rule in RULES.items() if rule.kind == kind] for kind in kinds.values()
+    }
+
+
+def test_numbers_and_words_follow_python(in_node):
+    playground = OverlapPlayground(rule="resample from p")
+    code = """
+    const { model, el } = shown({ ...state, rule: "token" });
+    model.set("rule", state.rule);
+    const cells = el.find((n) => n.tag === "tr").map((row) => row.children.map((cell) => cell.textContent));
+    return [cells, el.find((n) => n.className === "swb-says")[0].textContent, el.textContent.includes("▲")];
+    """
+    cells, says, marked = in_node(code, state=state_of(playground))
+    position = playground.position
+    rows = {row[0]: row[1:] for row in cells}
+    assert rows["comes out"] == [f"{value:.3f}" for value in position.emitted]
+    assert {sign[0] for sign in rows["comes out − p"]} == {"+", "−"} and marked
+    rule = RULES["resample from p"]
+    assert says == f"≠ p  {verdict(position, rule, playground.tokens)} {rule.says}"
+
+
+def test_sizes_that_differ_are_told_in_the_widget_and_can_be_left(in_node):
+    code = """
+    const { model, el, control } = shown(state);
+    model.set("p", [0.5, 0.5]);
+    const alert = el.find((node) => node.attributes.role === "alert").map((node) => node.textContent);
+    control("button", "Reset").fire("click");
+    return [alert, el.find((node) => node.attributes.role === "alert").length,
+            el.find((node) => node.attributes.role === "slider").length];
+    """
+    alert, after, sliders = in_node(code, state=state_of(OverlapPlayground()))
+    assert alert == ["p has 2 tokens, q has 5 and there are 5 names: give all the same number."]
+    assert after == 0 and sliders == 10
+
+
+def test_leaving_the_page_leaves_nothing_behind(in_node):
+    code = """
+    const { model, el, leave } = shown(state);
+    leave();
+    return [Object.values(model.handlers).flat().length, el.children.length];
+    """
+    assert in_node(code, state=state_of(OverlapPlayground())) == [0, 0]
