@@ -50,6 +50,7 @@ def decode(
     generation_config: opt.GenerationConfig = False,
     chat: opt.Chat = False,
     max_new_tokens: opt.MaxNewTokens = 128,
+    min_new_tokens: opt.MinNewTokens = 0,
     stop: opt.Stop = None,
     ignore_eos: opt.IgnoreEos = False,
     seed: opt.Seed = 0,
@@ -95,6 +96,7 @@ def prepare(asked: SimpleNamespace) -> Decoder:
     settings = engine.DecodeSettings(
         gamma=asked.gamma,
         max_new_tokens=asked.max_new_tokens,
+        min_new_tokens=asked.min_new_tokens,
         sampling=engine.SamplingSettings(**given),
         stop=tuple(asked.stop or ()),
         ignore_eos=asked.ignore_eos,

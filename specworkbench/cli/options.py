@@ -88,6 +88,9 @@ Rule = Annotated[
 
 _LENGTH = "Where it stops"
 MaxNewTokens = Annotated[int, option("--max-new-tokens", help="Most tokens to decode.", panel=_LENGTH)]
+MinNewTokens = Annotated[
+    int, option("--min-new-tokens", help="No end-of-sequence token before so many tokens; 0: none.", panel=_LENGTH)
+]
 Stop = Annotated[
     list[str] | None, option("--stop", help="A string that ends the text; may be given again.", panel=_LENGTH)
 ]

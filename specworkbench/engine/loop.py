@@ -16,10 +16,10 @@ from specworkbench.engine.kvcache import NO_ROLLBACK
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import RoundUniforms, Streams
-from specworkbench.engine.sampling import Sampler, SamplingSettings, seen_in_tree
+from specworkbench.engine.sampling import MinimumLength, Sampler, SamplingSettings, seen_in_tree
 from specworkbench.engine.stopping import Stopping
 from specworkbench.engine.timing import clock_for
-from specworkbench.engine.trees import depths_of, visible_rows
+from specworkbench.engine.trees import depths_of, rows_ahead, visible_rows
 from specworkbench.engine.verifiers import check_judges_trees
 from specworkbench.errors import InputError
 
@@ -28,7 +28,9 @@ from specworkbench.errors import InputError
 class DecodeSettings:
     """Settings of one sequence: gamma tokens a round (a tree's depth); target and draft sampling; when to stop.
 
-    Raises `InputError` for a gamma or a number of new tokens below 1.
+    min_new_tokens: so many tokens are out before EOS may come (see `MinimumLength`); without effect where no EOS ends
+    the sequence. Raises `InputError` for a gamma or a number of new tokens below 1, and for a minimum that is negative
+    or above the maximum.
     """
 
     gamma: int = 4
@@ -37,6 +39,7 @@ class DecodeSettings:
     draft_sampling: SamplingSettings | None = None
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    min_new_tokens: int = 0
 
     def __post_init__(self):
         if self.gamma < 1:
@@ -45,6 +48,11 @@ class DecodeSettings:
             )
         if self.max_new_tokens < 1:
             raise InputError(f"max_new_tokens is {self.max_new_tokens}; it must be at least 1")
+        if not 0 <= self.min_new_tokens <= self.max_new_tokens:
+            raise InputError(
+                f"min_new_tokens is {self.min_new_tokens}; it must be at least 0 (0: none) and at most max_new_tokens, "
+                f"which is {self.max_new_tokens}"
+            )
         if any(not text for text in self.stop):
             raise InputError("a stop string is empty; it would stop at once, leave it out")
 
@@ -99,13 +107,15 @@ class Sequence:
             check_judges_trees(verifier, proposer)
         self.target, self.proposer, self.verifier, self.settings = target, proposer, verifier, settings
         self.streams, self.index = streams, index
-        self.sampler = Sampler(settings.sampling, target.device)
-        draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device)
+        eos_ids = () if settings.ignore_eos else target.eos_ids
+        self.minimum = MinimumLength(eos_ids, target.vocab_size, settings.min_new_tokens, target.device)
+        self.sampler = Sampler(settings.sampling, target.device, self.minimum)
+        draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device, self.minimum)
         self.context = Context(
             list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index,
             target_sampler=self.sampler,
         )  # fmt: skip
-        self.stopping = Stopping(target, settings.stop, () if settings.ignore_eos else target.eos_ids)
+        self.stopping = Stopping(target, settings.stop, eos_ids)
         self.cache = target.new_cache()
         self.clock = clock_for(target.device)
         self.prefill_ms = self.draft_prefill_ms = 0.0
@@ -143,6 +153,7 @@ class Sequence:
         context, clock = self.context, self.clock
         length = len(context.tokens)
         asked, shortened = self._asked(length)
+        self.minimum.left = self.settings.min_new_tokens - (length - context.prompt_length)
         clock.start()
         last = context.ids(-1)
         proposal, drafted = self._propose(asked)
@@ -196,9 +207,10 @@ class Sequence:
         visible = visible_rows(proposal.ancestors) if proposal.is_tree else None
         forward = self.target.forward(ids, self.cache, layers=needs.hidden_layers, visible=visible)
         context.hidden = forward.hidden
-        if proposal.is_tree and self.sampler.penalises:
-            seen = seen_in_tree(context.seen, proposal.tokens, proposal.ancestors)
-            target_probs = self.sampler(forward.logits, seen)
+        if proposal.is_tree:
+            penalises, held = self.sampler.penalises, self.minimum.left > 0
+            seen = seen_in_tree(context.seen, proposal.tokens, proposal.ancestors) if penalises else None
+            target_probs = self.sampler(forward.logits, seen, ahead=rows_ahead(proposal.ancestors) if held else None)
         else:
             target_probs = self.sampler(forward.logits, context.seen, proposal.tokens)
         context.rows = target_probs if needs.rows else None

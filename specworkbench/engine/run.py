@@ -156,6 +156,7 @@ class Decoder:
             "eos_ids": [] if settings.ignore_eos else list(target.eos_ids),
             "stop": list(settings.stop),
             "max_new_tokens": settings.max_new_tokens,
+            "min_new_tokens": settings.min_new_tokens,
             "sequences": self._sequences,
         }
 
@@ -181,8 +182,9 @@ def decode(
 ) -> DecodeResult:
     """Decode one prompt and keep its trace.
 
-    Keywords are those of `DecodeSettings` (gamma, max_new_tokens, sampling, draft_sampling, stop, ignore_eos) and of
-    `Decoder` (rule, seed, capture, top_k_captured, chat). `on_round` sees every round and stops by returning False.
+    Keywords are those of `DecodeSettings` (gamma, max_new_tokens, min_new_tokens, sampling, draft_sampling, stop,
+    ignore_eos) and of `Decoder` (rule, seed, capture, top_k_captured, chat). `on_round` sees every round and stops by
+    returning False.
     """
     names = DecodeSettings.__dataclass_fields__
     settings = DecodeSettings(**{name: options.pop(name) for name in list(options) if name in names})

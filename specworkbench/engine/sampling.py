@@ -1,4 +1,4 @@
-"""From logits to the distribution a token is really drawn from: penalty, temperature, top-k, top-p, min-p.
+"""From logits to what a token is really drawn from: penalty, minimum length, temperature, top-k, top-p, min-p.
 
 The order and the tie rules are those of transformers' `generate`. Target and draft go through the same code, so that
 p and q are always the rows that were drawn from.
@@ -6,6 +6,7 @@ p and q are always the rows that were drawn from.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import torch
@@ -88,22 +89,50 @@ def seen_in_tree(seen: torch.Tensor, tokens: torch.Tensor, ancestors: torch.Tens
     return seen | marks.bool()
 
 
-class Sampler:
-    """Logits to probabilities under one `SamplingSettings`, for rows of one block."""
+class MinimumLength:
+    """No EOS among the first new tokens: its logits are -inf there, before temperature and cuts.
 
-    def __init__(self, settings: SamplingSettings, device: torch.device | str = "cpu"):
+    eos_ids: the tokens that end a sequence; left: how many tokens after the context must not be one of them, which the
+    loop says anew each round.
+    """
+
+    def __init__(self, eos_ids: Iterable[int], vocab_size: int, left: int = 0, device: torch.device | str = "cpu"):
+        ends = [token for token in eos_ids if token < vocab_size]
+        self.ends = torch.zeros(vocab_size, dtype=torch.bool, device=device)
+        self.ends[ends] = True
+        self.left = left
+
+    def __call__(self, scores: torch.Tensor, ahead: int | torch.Tensor) -> torch.Tensor:
+        """scores: (rows, vocab); ahead: how many tokens of the round each row has before it, (rows,) or one for all."""
+        if isinstance(ahead, int):
+            return scores.masked_fill(self.ends, -torch.inf) if ahead < self.left else scores
+        return scores.masked_fill((ahead < self.left).unsqueeze(-1) & self.ends, -torch.inf)
+
+
+class Sampler:
+    """Logits to probabilities under one `SamplingSettings` (and a minimum length), for rows of one block."""
+
+    def __init__(
+        self, settings: SamplingSettings, device: torch.device | str = "cpu", minimum: MinimumLength | None = None
+    ):
         self.settings = settings
+        self.minimum = minimum
         self.dtype = work_dtype(device)
         self.penalises = settings.repetition_penalty != 1.0
 
     def __call__(
-        self, logits: torch.Tensor, seen: torch.Tensor | None = None, block: torch.Tensor | None = None
+        self,
+        logits: torch.Tensor,
+        seen: torch.Tensor | None = None,
+        block: torch.Tensor | None = None,
+        ahead: int | torch.Tensor | None = None,
     ) -> torch.Tensor:
         """logits: (rows, vocab). Returns (rows, vocab) probabilities in `work_dtype`; a NaN logit makes its row NaN.
 
         seen: (vocab,) bools, tokens of prompt and output, needed when a repetition penalty is set; block: (rows - 1,)
         tokens proposed in this round: row i is conditioned on the first i of them. Where rows have other tokens before
-        them (in a tree), seen is (rows, vocab) and there is no block.
+        them (in a tree), seen is (rows, vocab) and there is no block. ahead: how many tokens of the round stand before
+        each row, (rows,) or one number for all; row i has i of them when not given.
         """
         scores = logits
         if self.penalises:
@@ -111,6 +140,8 @@ class Sampler:
             penalty = self.settings.repetition_penalty
             scores = scores.to(self.dtype)
             scores = torch.where(before, torch.where(scores < 0, scores * penalty, scores / penalty), scores)
+        if self.minimum is not None and self.minimum.left > 0:
+            scores = self.minimum(scores, torch.arange(len(scores), device=scores.device) if ahead is None else ahead)
         if self.settings.greedy:
             largest, best = scores.max(-1, keepdim=True)  # NaN where a row holds one
             mass = torch.where(largest.isnan(), torch.nan, 1.0).to(self.dtype)

@@ -24,6 +24,11 @@ def depths(ancestry: torch.Tensor) -> torch.Tensor:
     return ancestry.sum(-1)
 
 
+def rows_ahead(ancestry: torch.Tensor) -> torch.Tensor:
+    """(n + 1,) int64, how many nodes each row of a round has before it: none the context's, a node's its own depth."""
+    return torch.nn.functional.pad(depths(ancestry), (1, 0))
+
+
 def earlier_siblings(parents: torch.Tensor) -> torch.Tensor:
     """(n, n) bools: row i marks the children of the same parent that are to be tried before node i."""
     return (parents.unsqueeze(-1) == parents).tril_(-1)

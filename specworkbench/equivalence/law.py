@@ -25,7 +25,7 @@ def product_law(target: LanguageModel, prompt: tuple[int, ...], settings: Decode
     unfinished = {(): 1.0}
     while unfinished:
         output, weight = unfinished.popitem()
-        row = fresh_row(target, (*prompt, *output), settings.sampling)
+        row = fresh_row(target, (*prompt, *output), settings.sampling, too_early(target, len(output), settings))
         for token, probability in enumerate(row.tolist()):
             if probability > 0.0:
                 longer = (*output, token)
@@ -34,13 +34,21 @@ def product_law(target: LanguageModel, prompt: tuple[int, ...], settings: Decode
     return law
 
 
-def fresh_row(model: LanguageModel, tokens: tuple[int, ...], sampling: SamplingSettings) -> torch.Tensor:
-    """(vocab,) probabilities after `tokens`, by a forward over all of them with an empty cache."""
+def fresh_row(
+    model: LanguageModel, tokens: tuple[int, ...], sampling: SamplingSettings, banned: tuple[int, ...] = ()
+) -> torch.Tensor:
+    """(vocab,) probabilities after `tokens`, by a forward over all of them with an empty cache; `banned` have none."""
     ids = torch.tensor(tokens, device=model.device)
-    logits = model.forward(ids, model.new_cache()).logits[-1:]
+    logits = model.forward(ids, model.new_cache()).logits[-1:].clone()
+    logits[:, list(banned)] = -torch.inf
     seen = torch.zeros(model.vocab_size, dtype=torch.bool, device=model.device)
     seen[ids] = True
     return Sampler(sampling, model.device)(logits, seen).squeeze(0)
+
+
+def too_early(target: LanguageModel, emitted: int, settings: DecodeSettings) -> tuple[int, ...]:
+    """The tokens that a minimum length forbids after so many new ones: EOS, until there are `min_new_tokens`."""
+    return target.eos_ids if emitted < settings.min_new_tokens and not settings.ignore_eos else ()
 
 
 def _ends(target: LanguageModel, prompt: tuple[int, ...], output: tuple[int, ...], settings: DecodeSettings) -> bool:
@@ -112,8 +120,9 @@ def survival(
     for _ in range(settings.gamma):
         longer = {}
         for guesses, weight in prefixes.items():
-            p = fresh_row(target, (*prompt, *guesses), settings.sampling)
-            q = fresh_row(draft, (*prompt, *guesses), settings.draft_sampling or settings.sampling)
+            banned = too_early(target, len(guesses), settings)
+            p = fresh_row(target, (*prompt, *guesses), settings.sampling, banned)
+            q = fresh_row(draft, (*prompt, *guesses), settings.draft_sampling or settings.sampling, banned)
             overlap = torch.minimum(p, q).tolist()
             longer |= {(*guesses, token): weight * share for token, share in enumerate(overlap) if share > 0.0}
         prefixes = longer

@@ -61,7 +61,7 @@ class ShapedTree(Proposer):
         ids = torch.tensor(context.tokens + path)
         logits = self.draft.forward(ids, self.draft.new_cache(), rows=1).logits
         seen = torch.zeros(context.vocab_size, dtype=torch.bool).index_fill(0, ids, True)
-        return context.sampler(logits, seen)
+        return context.sampler(logits, seen, ahead=len(path))
 
 
 KINDS = {

@@ -20,6 +20,7 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
     generation_config_applied   whether the model's own generation_config was applied
     eos_ids, stop               token ids and strings that end a sequence
     max_new_tokens              limit on the tokens of each sequence
+    min_new_tokens              so many tokens are out before EOS may come; absent (0) in older traces
     vocabulary                  {token id as text: the token's text}, for every id in any table; a token that is a part
                                 of a UTF-8 character has its raw bytes as text, such as "\\xe4"
     sequences                   one object a sequence: {id, bucket, prompt, prompt_tokens, token_ids (the output), text,

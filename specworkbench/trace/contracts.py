@@ -43,7 +43,7 @@ REGISTRY = tuple(
         ("accept_prob", numbers.accept_prob_is_recomputed, "accept_prob is the rule's own function of p and q"),
         ("uniforms", numbers.uniforms_are_used_once, "uniforms lie in [0, 1) and none is used twice"),
         ("output", structure.output_is_what_was_emitted, "the emitted tokens, in order, are the sequence's output"),
-        ("end", structure.nothing_follows_the_end, "nothing is emitted after an EOS or beyond max_new_tokens"),
+        ("end", structure.nothing_follows_the_end, "no EOS before min_new_tokens, nothing after EOS or max_new_tokens"),
         ("context", structure.contexts_add_up, "context and target cache grow by what was emitted"),
         ("nulls", numbers.nulls_are_where_nothing_was, "what was computed is given, what was not is null"),
         ("probabilities", numbers.probabilities_agree, "p, q and the figures of their rows agree with each other"),

@@ -188,10 +188,13 @@ def output_is_what_was_emitted(view: View) -> Finding:
 
 def nothing_follows_the_end(view: View) -> Finding:
     eos, limit = set(view.manifest["eos_ids"]), view.manifest["max_new_tokens"]
+    least = view.manifest.get("min_new_tokens", 0)
     for index, sequence in enumerate(view.trace.sequences):
         tokens, reason = sequence["token_ids"], sequence["stop_reason"]
         if limit is not None and len(tokens) > limit:
             return Finding("fail", f"{len(tokens)} tokens were emitted and max_new_tokens is {limit}", index)
+        if (early := np.flatnonzero(np.isin(tokens[:least], list(eos)))).size:
+            return Finding("fail", f"token {early[0]} is an EOS, and min_new_tokens is {least}", index)
         if eos and (ends := np.flatnonzero(np.isin(tokens[:-1], list(eos)))).size:
             return Finding(
                 "fail", f"token {ends[0]} ends the sequence, and {len(tokens) - 1 - ends[0]} follow it", index

@@ -4,6 +4,7 @@ import pytest
 import torch
 from transformers import (
     LogitsProcessorList,
+    MinNewTokensLengthLogitsProcessor,
     MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
@@ -11,7 +12,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from specworkbench.engine.sampling import Sampler, SamplingSettings
+from specworkbench.engine.sampling import MinimumLength, Sampler, SamplingSettings, seen_in_rows
 from specworkbench.errors import InputError
 
 SETTINGS = [
@@ -25,11 +26,15 @@ SETTINGS = [
 ]
 
 
-def transformers_row(logits: torch.Tensor, before: list[int], settings: SamplingSettings) -> torch.Tensor:
-    """The distribution that transformers' own processors leave of one row."""
+def transformers_row(
+    logits: torch.Tensor, before: list[int], settings: SamplingSettings, minimum=(0, 0), eos=()
+) -> torch.Tensor:
+    """The distribution that transformers' own processors leave of one row. minimum: prompt length and new tokens."""
     steps = LogitsProcessorList()
     if settings.repetition_penalty != 1:
         steps.append(RepetitionPenaltyLogitsProcessor(settings.repetition_penalty))
+    if eos:
+        steps.append(MinNewTokensLengthLogitsProcessor(*minimum, list(eos)))
     if settings.temperature != 1:
         steps.append(TemperatureLogitsWarper(settings.temperature))
     if settings.top_k:
@@ -50,6 +55,28 @@ def test_every_row_of_a_block_is_what_transformers_gives_step_by_step(settings):
     rows = Sampler(settings)(logits, seen, torch.tensor(block))
     expected = [transformers_row(logits[i], context + block[:i], settings) for i in range(4)]
     assert torch.allclose(rows, torch.stack(expected), atol=1e-14)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("least", range(7))
+def test_a_minimum_length_holds_in_every_row_of_a_block_as_transformers_has_it(settings, least):
+    """With one token out, in the rows of a block at once, and in each by itself, which is told what is ahead of it."""
+    generator = torch.Generator().manual_seed(2)
+    logits = torch.randn(4, 10, generator=generator, dtype=torch.float64) * 2
+    prompt, block, eos = [1, 4, 4], [2, 7, 2], (3, 8)
+    context = [*prompt, 5]
+    seen = torch.zeros(10, dtype=torch.bool).index_fill(0, torch.tensor(context), True)
+    sampler = Sampler(settings, minimum=MinimumLength(eos, 10, least - 1))
+    expected = [
+        transformers_row(logits[i], context + block[:i], settings, (len(prompt), least), eos) for i in range(4)
+    ]
+    assert torch.allclose(sampler(logits, seen, torch.tensor(block)), torch.stack(expected), atol=1e-14)
+    before = seen_in_rows(seen, torch.tensor(block), 4)
+    alone = [sampler(logits[i : i + 1], before[i : i + 1], ahead=i) for i in range(4)]
+    assert torch.allclose(torch.cat(alone), torch.stack(expected), atol=1e-14)
+    order = torch.tensor([2, 0, 3, 1])
+    turned = sampler(logits[order], before[order], ahead=order)
+    assert torch.allclose(turned, torch.stack(expected)[order], atol=1e-14)
 
 
 def test_temperature_zero_puts_all_mass_on_the_lowest_of_equal_logits():

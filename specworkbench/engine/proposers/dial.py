@@ -129,8 +129,8 @@ class DialProposer(Proposer):
 
         def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
             p, *others = (reader.logits(context, guesses) for reader in readers)
-            p = context.target_sampler(p, seen)
-            r = context.sampler(others[0], seen) if others else torch.full_like(p, 1 / p.shape[-1])
+            p = context.target_sampler(p, seen, ahead=len(guesses))
+            r = context.sampler(others[0], seen, ahead=len(guesses)) if others else torch.full_like(p, 1 / p.shape[-1])
             return dialled(p, r, self.alpha)
 
         tokens, rows = draw_chain(context, n, choose, row_of)

@@ -58,7 +58,7 @@ class DraftModelProposer(Proposer):
 
         def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
             new = guesses[-1] if guesses else inputs
-            return context.sampler(self.draft.forward(new, self._cache, rows=1).logits, seen)
+            return context.sampler(self.draft.forward(new, self._cache, rows=1).logits, seen, ahead=len(guesses))
 
         tokens, rows = draw_chain(context, n, choose, row_of)
         return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)

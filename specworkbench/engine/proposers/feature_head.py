@@ -84,7 +84,7 @@ class FeatureHeadProposer(Proposer):
 
         def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
             reached = self._running.advance(guesses[-1]) if guesses else headed
-            return context.sampler(self.head.logits(reached), seen)
+            return context.sampler(self.head.logits(reached), seen, ahead=len(guesses))
 
         return draw_chain(context, gamma if modules == 1 else min(gamma, modules), choose, row_of)
 

@@ -61,7 +61,7 @@ class MedusaProposer(Proposer):
         logits = [self.heads.logits(last, head, context.vocab_size) for head in range(depth)]
         if self.nodes:
             return self._tree(context, choose, logits)
-        rows = [context.sampler(row, context.seen) for row in logits]
+        rows = [context.sampler(row, context.seen, ahead=head) for head, row in enumerate(logits)]
         tokens = [choose.draw(row) for row in rows]
         return Proposal(torch.cat(tokens), torch.cat(rows), forwards=1, positions=1)
 
@@ -73,7 +73,8 @@ class MedusaProposer(Proposer):
             chosen = sampled_tree(context, shape, choose, logits[0], expand)
             return Proposal(chosen.tokens, chosen.rows, chosen.parents, forwards=1, positions=1)
         sure, most = confidence(context), 1 + max(shape.ranks)
-        candidates = torch.cat([sure(row, context.seen).topk(most, dim=-1).indices for row in logits])
+        rows = [sure(row, context.seen, ahead=head) for head, row in enumerate(logits)]
+        candidates = torch.cat(rows).topk(most, dim=-1).indices
         at = torch.tensor([shape.depths, shape.ranks], device=context.device)
         parents = torch.tensor(shape.parents, device=context.device)
         return Proposal(candidates[at[0] - 1, at[1]], parents=parents, forwards=1, positions=1)

@@ -134,7 +134,8 @@ class OtherVocabularyProposer(Proposer):
 
         def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
             new = self._to_draft[guesses[-1]] if guesses else inputs
-            return context.sampler(self._restricted(self.draft.forward(new, self._cache, rows=1).logits), seen)
+            logits = self._restricted(self.draft.forward(new, self._cache, rows=1).logits)
+            return context.sampler(logits, seen, ahead=len(guesses))
 
         tokens, rows = draw_chain(context, n, choose, row_of)
         return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)

@@ -116,7 +116,11 @@ def _drawn(logits: torch.Tensor, context: Context, choose: Chooser) -> tuple[tor
         probs = context.sampler(logits)
         return choose.draw(probs), probs
     each = logits.split(1)
-    return draw_chain(context, len(each), choose, lambda guesses, seen: context.sampler(each[len(guesses)], seen))
+
+    def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+        return context.sampler(each[len(guesses)], seen, ahead=len(guesses))
+
+    return draw_chain(context, len(each), choose, row_of)
 
 
 def mask_token_of(entry: Mapping[str, Any], name: str) -> int:

@@ -105,10 +105,10 @@ def draft_tree(
     if settings.samples(context.sampler):
         return sampled_tree(context, settings.shape(depth), choose, logits, expand)
     tree, sure = GrowingTree(settings.width), confidence(context)
-    tree.grow(sure(logits, expand.seen).log())
+    tree.grow(sure(logits, expand.seen, ahead=0).log())
     for level in range(1, depth):
         logits = expand(tree.frontier(), level)
-        tree.grow(sure(logits, expand.seen).log())
+        tree.grow(sure(logits, expand.seen, ahead=level).log())
     return tree.best(settings.nodes)
 
 
@@ -121,7 +121,7 @@ def sampled_tree(
     from; where the siblings are all that q holds, q again. (RSD: Jeon et al. 2024; Sequoia: Chen et al. 2024.)
     """
     n, device = len(shape.parents), context.device
-    rows = context.sampler(logits, expand.seen)
+    rows = context.sampler(logits, expand.seen, ahead=0)
     tokens, drawn = torch.empty(n, dtype=torch.int64, device=device), rows.new_empty(n, rows.shape[-1])
     slots, place, visible, expanded = [-1] * n, {-1: 0}, None, 0
     for depth in range(1, shape.depths[-1] + 1):
@@ -140,7 +140,8 @@ def sampled_tree(
             parents = torch.tensor([place[shape.parents[node]] for node in inner], device=device)
             own = torch.eye(len(inner), dtype=torch.bool, device=device)
             visible = own if visible is None else torch.cat([visible[parents], own], dim=-1)
-            rows = context.sampler(expand(Frontier(tokens[inner], parents, visible), depth), expand.seen)
+            logits = expand(Frontier(tokens[inner], parents, visible), depth)
+            rows = context.sampler(logits, expand.seen, ahead=depth)
             place = {node: i for i, node in enumerate(inner)}
             for node in inner:
                 slots[node] = expanded + place[node]
@@ -262,4 +263,5 @@ def confidence(context: Context) -> Sampler:
     """How sure a row is of its tokens: the draft's own sampling without cuts, at temperature 1 where it is greedy."""
     settings = context.sampler.settings
     temperature = settings.temperature or 1.0
-    return Sampler(replace(settings, temperature=temperature, top_k=0, top_p=1.0, min_p=0.0), context.device)
+    uncut = replace(settings, temperature=temperature, top_k=0, top_p=1.0, min_p=0.0)
+    return Sampler(uncut, context.device, context.sampler.minimum)
