@@ -4,7 +4,9 @@ L1, the sampler is exact given the rows it used, is tested elsewhere. L2: these 
 rounding, by dtype. L3: the output's law is within the sum of L2's differences of the target's own.
 """
 
+from specworkbench.equivalence.numerics.bound import TVBound, rerun, sequence_tv_bound
 from specworkbench.equivalence.numerics.difference import RowDifference, tv, watch
+from specworkbench.equivalence.numerics.divergence import Divergence, first_divergence, logit_noise
 from specworkbench.equivalence.numerics.fresh import fresh_logits, fresh_rows
 from specworkbench.equivalence.numerics.same_shape import SameShape, plain, same_shape
 from specworkbench.equivalence.numerics.settings import penalised, processed
@@ -16,4 +18,6 @@ __all__ = [
     "SameShape", "plain", "same_shape",
     "penalised", "processed",
     "RowVerdict", "judge_rows",
+    "Divergence", "first_divergence", "logit_noise",
+    "TVBound", "rerun", "sequence_tv_bound",
 ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,29 +17,34 @@ Shape = Literal["full", "single"] | int
 
 
 @torch.inference_mode()
-def fresh_logits(
+def each_fresh_logits(
     target: LanguageModel, tokens: Sequence[int], rows: int, shape: Shape = "full", prefill: int | None = None
-) -> np.ndarray:
-    """(rows, vocab) float64 logits after each of the last `rows` of the tokens.
+) -> Iterator[np.ndarray]:
+    """(vocab,) float64 logits after each of the last `rows` of the tokens, one after the other, by an empty cache.
 
     prefill: how many tokens go forward together before the others follow in the given shape; by default all for which
-    no row is asked. The last forward of several tokens is filled up to its width (what follows a row cannot change it).
+    no row is asked. The last forward of several tokens is filled up to its width: what follows a row cannot change it.
     """
     ids = torch.tensor(tokens, dtype=torch.int64, device=target.device)
     cache, n = target.new_cache(), len(tokens)
     if shape == "full":
-        return _numpy(target.forward(ids, cache, rows=rows).logits)
+        yield from _numpy(target.forward(ids, cache, rows=rows).logits)
+        return
     width = 1 if shape == "single" else shape
     start = n - rows if prefill is None else min(prefill, n - rows)
-    room = target.max_context - n
-    ids = torch.cat([ids, ids[-1:].repeat(min(-(n - start) % width, room))])
+    ids = torch.cat([ids, ids[-1:].repeat(min(-(n - start) % width, target.max_context - n))])
     if start:
         target.forward(ids[:start], cache, rows=1)
-    parts = []
-    for block in ids[start:].split(width):
+    for number, block in enumerate(ids[start:].split(width)):
         cache.rollback(0)
-        parts.append(_numpy(target.forward(block, cache).logits))
-    return np.concatenate(parts)[n - start - rows : n - start]
+        for place, logits in enumerate(_numpy(target.forward(block, cache).logits), start + number * width):
+            if n - rows <= place < n:
+                yield logits
+
+
+def fresh_logits(*arguments: Any, **more: Any) -> np.ndarray:
+    """(rows, vocab) the same as one array."""
+    return np.stack(list(each_fresh_logits(*arguments, **more)))
 
 
 def fresh_rows(
@@ -55,8 +60,8 @@ def fresh_rows(
     """(n + 1, vocab) the target's distributions after the context and after each of the n proposed tokens.
 
     context: all tokens before the round; parents: of a tree, the node each node continues, -1 the context (a path of
-    the tree is forwarded as a chain, so that no mask is needed). Settings are applied row by row by `settings.processed`;
-    a penalty sees the context and the tokens between it and the row. prefill: see `fresh_logits`.
+    the tree is forwarded as a chain, so that no mask is needed). Settings are applied by `settings.processed`, row by
+    row; a penalty sees the context and the tokens between it and the row. prefill: see `each_fresh_logits`.
     """
     nodes: list[list[int]] = [[]]  # between the context and each row
     for node, parent in enumerate(range(-1, len(proposed) - 1) if parents is None else parents):

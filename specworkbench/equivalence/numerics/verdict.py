@@ -21,8 +21,8 @@ class RowVerdict:
     """kind: "rounding", "cache" (rows differ only after tokens were taken back) or "rows" (they differ without that).
 
     p_value: of d_t being no more than the allowance, by random signs; ratio: mean d_t over the mean floor (at least one
-    epsilon); first_ratio: the same in the first rounds of sequences, where nothing was taken back yet; trend: Spearman's
-    correlation of d_t with the number of rejections so far; sentence: all this in words.
+    epsilon); first_ratio: the same in the first rounds of sequences, where nothing was taken back yet; trend: rank
+    correlation (Spearman) of d_t with the number of rejections so far; sentence: all this in words.
     """
 
     kind: str
@@ -38,8 +38,8 @@ def judge_rows(rows: pd.DataFrame, dtype: str, level: float = 1e-3) -> RowVerdic
 
     Correct rows are as far from single-token rows as the floor is, in distribution, so that d_t - 3 floor_t - 8 epsilon
     is as likely below zero as above, or likelier; its mean is tested by random signs, and a fault is named where the
-    p-value is at most `level` (which needs ten tokens at 1e-3). Where it shows says what it is: a fault of the caches not
-    before tokens were taken back, but then in the first row of a round too.
+    p-value is at most `level` (which needs ten tokens at 1e-3). Where it shows says what it is: a fault of the caches
+    not before tokens were taken back, but then in the first row of a round too.
     """
     epsilon = EPSILON[dtype]
 
@@ -75,8 +75,8 @@ def _sentence(
     if not tokens:
         return "no row was measured: nothing is known of the rows"
     found = (
-        f"over {tokens} tokens the rows are {mean:.2g} (TV) from single-token rows in {dtype}, {ratio:.3g} times what a "
-        f"change of kernels does (p = {p_value:.2g})"
+        f"over {tokens} tokens the rows are {mean:.2g} (TV) from single-token rows in {dtype}, {ratio:.3g} times what "
+        f"a change of kernels does (p = {p_value:.2g})"
     )
     return {
         "rounding": f"rounding: {found}",
