@@ -30,7 +30,7 @@ class BlockVerifier(ChainVerifier):
     def accept_probs(self, proposal, p, q):
         kept = kept_probs(proposal, p, q)
         left = (kept[:-1, None] * p[1:-1] - q[1:]).clamp(min=0.0).sum(-1)
-        return torch.cat([left / (left + 1.0 - kept[:-1]), kept[-1:]]).nan_to_num(0.0)
+        return torch.cat([left / (left + (1.0 - kept[:-1])), kept[-1:]]).nan_to_num(0.0)
 
     def length(self, flags):
         places = torch.arange(flags.shape[0] + 1, device=flags.device)
