@@ -176,8 +176,11 @@ class WiredStreams(Streams):
         """See `Streams.for_verifier`."""
         slots = [(stream, j) for stream in ("accept", "residual") for j in range(proposed)] + [("bonus", proposed)]
         read = [self._wiring(stream, j) for stream, j in slots]
-        block = uniforms(self.seed, sequence, round_index, proposed + 1)
-        values = [block[j, STREAMS.index(stream)] for stream, j in read]
-        drawn = self._to_device(np.array(values))
+        drawn = self._to_device(self._values(sequence, round_index, read))
         chooser = self._chooser(drawn[:proposed], drawn[proposed:])
         return chooser, RoundUniforms(drafted.draft, drawn[:proposed], drawn[proposed:])
+
+    def _values(self, sequence: int, round_index: int, cells: Sequence[tuple[str, int]]) -> np.ndarray:
+        """(cells,) the uniforms of these streams and positions."""
+        block = uniforms(self.seed, sequence, round_index, 1 + max(position for _, position in cells))
+        return np.array([block[position, STREAMS.index(stream)] for stream, position in cells])

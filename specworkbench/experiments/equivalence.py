@@ -6,12 +6,12 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -30,8 +30,10 @@ from specworkbench.errors import InputError
 from specworkbench.experiments.plan import PLAIN, ProposerSpec
 from specworkbench.workloads import Prompt
 
+Result = TypeVar("Result")
+
 AHEAD = 2
-"""Prompts that each process may be ahead of what has been judged."""
+"""Tasks that each process may be ahead of what has been asked for."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +90,7 @@ def opened(wanted: Implementation) -> Opened:
     return Opened(target, proposer, FaultyVerifier(verifier, wanted.fault) if wanted.fault else verifier)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """One decoded prompt: the evidence of its tokens, and the tokens."""
-
-    evidence: Evidence
-    token_ids: list[int]
-
-
-def draw(wanted: Implementation, prompt: str, index: int) -> Drawn:
+def evidence_of(wanted: Implementation, prompt: str, index: int) -> Evidence:
     """Decode one prompt as sequence number `index`; its draws depend on the seed and that number alone."""
     parts = opened(wanted)
     streams = Streams(wanted.seed, parts.target.device, work_dtype(parts.target.device))
@@ -105,18 +99,18 @@ def draw(wanted: Implementation, prompt: str, index: int) -> Drawn:
     monitor = Monitor(parts.verifier.name)
     for step in decode_rounds(sequence):
         monitor(step)
-    return Drawn(monitor.take(), list(sequence.output))
+    return monitor.take()
 
 
 class Workers:
     """Processes that decode, each with the models loaded once; with one job, this process itself.
 
     with Workers(jobs) as workers:
-        for drawn in workers.draws(implementation, prompts):
+        for evidence in workers.map(evidence_of, tasks):
             ...
 
-    Results come in the order of the prompts, whoever finished first, so that which tokens are judged never depends on
-    how long they took.
+    Results come in the order of the tasks, whoever finished first, so that which tokens are judged never depends on how
+    long they took.
     """
 
     def __init__(self, jobs: int = 1):
@@ -135,20 +129,18 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def draws(self, wanted: Implementation, prompts: Sequence[str], rounds: int | None = None) -> Iterator[Drawn]:
-        """Decode the prompts again and again (or `rounds` times), each time with other draws."""
-        times = cycle(prompts) if rounds is None else islice(cycle(prompts), rounds * len(prompts))
-        numbered = enumerate(times)
+    def map(self, work: Callable[..., Result], tasks: Iterable[tuple]) -> Iterator[Result]:
+        """`work(*task)` for each task, of which there may be no end: few are begun before their turn."""
         if self._pool is None:
-            for index, prompt in numbered:
-                yield draw(wanted, prompt, index)
+            yield from (work(*task) for task in tasks)
             return
-        waiting = deque(self._pool.submit(draw, wanted, p, i) for i, p in islice(numbered, self.jobs * (AHEAD + 1)))
+        tasks = iter(tasks)
+        waiting = deque(self._pool.submit(work, *task) for task in islice(tasks, self.jobs * (AHEAD + 1)))
         try:
             while waiting:
-                drawn = waiting.popleft().result()
-                waiting.extend(self._pool.submit(draw, wanted, p, i) for i, p in islice(numbered, 1))
-                yield drawn
+                done = waiting.popleft().result()
+                waiting.extend(self._pool.submit(work, *task) for task in islice(tasks, 1))
+                yield done
         finally:
             for future in waiting:
                 future.cancel()
@@ -209,18 +201,18 @@ def check(
     """
     who = {"positive": wanted.faulty(), "null": wanted.plain(), "subject": wanted}
     most = {"positive": tokens, "null": control_tokens or max(1, tokens // 4), "subject": tokens}
-    texts = [prompt.text for prompt in prompts]
     found: dict[str, Judgement] = {}
     for part in PARTS:
-        draws = workers.draws(who[part], texts)
+        tasks = ((who[part], prompt.text, index) for index, prompt in enumerate(cycle(prompts)))
+        parts = workers.map(evidence_of, tasks)
         found[part] = judge(
-            (drawn.evidence for drawn in draws),
+            parts,
             tokens=most[part],
             level=level,
             slots=wanted.settings.gamma + 1,
             watch=None if watch is None else lambda done, log_e, part=part: watch(part, done, log_e),
         )
-        draws.close()
+        parts.close()
     return Check(wanted, found["subject"], found["positive"], found["null"], opened(wanted).verifier.lossless)
 
 

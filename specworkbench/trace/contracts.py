@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specworkbench.trace import numbers, structure
+from specworkbench.trace import decisions, draws, formulas, numbers, rows, structure
 from specworkbench.trace.trace import Trace
 from specworkbench.trace.view import Broken, Finding, View
 
@@ -27,7 +27,7 @@ class Contract:
 
 
 REGISTRY = tuple(
-    Contract(name, meaning, name != "distributions", check)
+    Contract(name, meaning, name not in ("distributions", "draws"), check)
     for name, check, meaning in (
         ("manifest", structure.manifest_is_whole, "the manifest says all that is needed to read the tables"),
         ("rounds", structure.rounds_are_numbered, "a sequence's rounds are 0, 1, ... and draw one token each"),
@@ -39,19 +39,28 @@ REGISTRY = tuple(
         ),
         ("counts", structure.counts_add_up, "a round's counts are those of its positions"),
         ("order", structure.counts_keep_their_order, "accepted <= examined <= proposed, and depth <= asked <= gamma"),
-        ("decision", numbers.accepted_iff_u_is_below, "an examined token is accepted iff u < accept_prob"),
-        ("accept_prob", numbers.accept_prob_is_recomputed, "accept_prob is the rule's own function of p and q"),
-        ("uniforms", numbers.uniforms_are_used_once, "uniforms lie in [0, 1) and none is used twice"),
+        (
+            "decision",
+            decisions.uniforms_decide,
+            "an examined token is accepted iff u < accept_prob; under the block rule, iff one not before it passes",
+        ),
+        ("accept_prob", formulas.accept_prob_is_recomputed, "accept_prob is the rule's own function of p and q"),
+        ("uniforms", decisions.uniforms_are_used_once, "uniforms lie in [0, 1) and none is used twice"),
         ("output", structure.output_is_what_was_emitted, "the emitted tokens, in order, are the sequence's output"),
         ("end", structure.nothing_follows_the_end, "no EOS before min_new_tokens, nothing after EOS or max_new_tokens"),
         ("context", structure.contexts_add_up, "context and target cache grow by what was emitted"),
         ("nulls", numbers.nulls_are_where_nothing_was, "what was computed is given, what was not is null"),
         ("probabilities", numbers.probabilities_agree, "p, q and the figures of their rows agree with each other"),
         ("times", numbers.times_add_up, "times are not negative and sum to at most their whole"),
-        ("distributions", numbers.distributions_agree, "the distributions hold the p and q of the positions"),
+        ("distributions", rows.distributions_agree, "the distributions hold the p and q of the positions"),
+        (
+            "draws",
+            draws.tokens_are_drawn_from_their_rows,
+            "every token is what its uniform draws from the row it should come from",
+        ),
     )
 )
-"""In this order they run; only the distributions, which grow with what was captured, are not cheap."""
+"""In this order they run; only those of the distributions, which grow with what was captured, are not cheap."""
 
 
 def run(trace: Trace, cheap_only: bool = False) -> list[tuple[Contract, Finding]]:

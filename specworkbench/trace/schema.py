@@ -27,6 +27,15 @@ EXAMINED = ("accepted", "rejected")
 RULES_OF_CHAINS = ("token", "greedy", "block", "lenient", "ensemble", "typical")
 """Rules whose proposals are chains: of the tokens they examine, at most one is rejected."""
 
+RULES_OF_BLOCKS = ("block",)
+"""Rules under which the last guess with u < accept_prob decides: those before it are accepted whatever their own u."""
+
+FIRST_CHOICE = ("greedy", "typical")
+"""Rules that draw nothing: the token after the accepted ones is the most probable one of the target's row."""
+
+RESIDUALS = ("token", "tree", "block", "lenient", "ensemble")
+"""Rules whose corrected token comes from what p has more than q."""
+
 STOP_REASONS = {
     "eos": "ended by itself (EOS)",
     "stop_string": "ended by a stop string",
@@ -105,7 +114,12 @@ POSITIONS = (
         "probability with which the rule accepts this position given those before (in a "
         "tree: its parent kept, its earlier siblings refused); null for drawn tokens",
     ),
-    Column("u", "float64", "uniform it was compared with, accepted iff u < accept_prob; null for drawn tokens"),
+    Column(
+        "u",
+        "float64",
+        "uniform it was compared with, accepted iff u < accept_prob (under the block rule accepted up to the last "
+        "position with u < accept_prob); null for drawn tokens",
+    ),
     Column("u_draw", "float64", "uniform it was drawn with (draft, residual or bonus stream); null if not random"),
     Column("overlap", "float64", "sum_x min(p, q) of the position's rows; null where no row was proposed"),
     Column("tv", "float64", "total variation 1/2 sum_x |p - q|; null where no row was proposed"),

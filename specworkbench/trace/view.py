@@ -41,6 +41,11 @@ def not_recorded(detail: str) -> Finding:
     return Finding("not recorded", detail)
 
 
+def tolerance(view: View) -> float:
+    """Allowance on sums over a row: 1e-9 for a float64 target, else 1e-6, as the rows may be float32."""
+    return 1e-9 if str(view.manifest["target"].get("dtype")).endswith("float64") else 1e-6
+
+
 class View:
     """The tables of a trace as numpy columns, sorted by sequence, round, and node (the drawn token last).
 

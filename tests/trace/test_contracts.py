@@ -48,6 +48,7 @@ def test_what_was_not_recorded_is_said_to_be():
     assert {name for name, finding in found.items() if finding.status == "not recorded"} == {
         "uniforms",
         "distributions",
+        "draws",
     }
 
 

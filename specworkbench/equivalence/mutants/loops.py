@@ -10,9 +10,10 @@ import torch
 
 from specworkbench.engine.contracts import Decision, Proposal
 from specworkbench.engine.loop import Sequence
-from specworkbench.engine.sampling import Sampler, SamplingSettings, filtered
+from specworkbench.engine.sampling import MinimumLength, Sampler, SamplingSettings, filtered
 from specworkbench.engine.stopping import Stopping
 from specworkbench.equivalence.mutants.mutant import of_loop
+from specworkbench.equivalence.setup import Setup
 from specworkbench.equivalence.toys import table_setup
 
 # ---------------------------------------------------------------- the rows
@@ -33,17 +34,15 @@ class OnBonusOnly(Sequence):
 
     def __init__(self, *parts, **more):
         super().__init__(*parts, **more)
-        settings = self.settings.sampling
-        self.sampler = _OfLastRow(settings, replace(settings, **self.ignored), self.target.device)
+        of_last, settings = self.sampler, self.settings.sampling
+        of_others = Sampler(replace(settings, **self.ignored), self.target.device, self.minimum)
+        self.sampler = _Apart(settings, self.target.device)
+        self.sampler.of_last, self.sampler.of_others = of_last, of_others
 
 
-class _OfLastRow(Sampler):
-    def __init__(self, settings: SamplingSettings, elsewhere: SamplingSettings, device: torch.device):
-        super().__init__(settings, device)
-        self.elsewhere = Sampler(elsewhere, device)
-
-    def __call__(self, logits, seen=None, block=None):
-        return torch.cat([self.elsewhere(logits, seen, block)[:-1], super().__call__(logits, seen, block)[-1:]])
+class _Apart(Sampler):
+    def __call__(self, *given):
+        return torch.cat([self.of_others(*given)[:-1], self.of_last(*given)[-1:]])
 
 
 class TopKOnBonusOnly(OnBonusOnly):
@@ -69,14 +68,14 @@ class NucleusFirst(Sequence):
 
     def __init__(self, *parts, **more):
         super().__init__(*parts, **more)
-        self.sampler = _NucleusFirst(self.settings.sampling, self.target.device)
+        self.sampler = _NucleusFirst(self.settings.sampling, self.target.device, self.minimum)
 
 
 class _NucleusFirst(Sampler):
-    def __call__(self, logits, seen=None, block=None):
+    def __call__(self, logits, *given):
         nucleus = SamplingSettings(top_p=self.settings.top_p)
-        rest = Sampler(replace(self.settings, top_p=1.0), logits.device)
-        return rest(filtered(logits.to(self.dtype), nucleus), seen, block)
+        rest = Sampler(replace(self.settings, top_p=1.0), logits.device, self.minimum)
+        return rest(filtered(logits.to(self.dtype), nucleus), *given)
 
 
 class FrozenPenalties(Sequence):
@@ -84,12 +83,13 @@ class FrozenPenalties(Sequence):
 
     def __init__(self, *parts, **more):
         super().__init__(*parts, **more)
-        self.sampler = _BlindToTheBlock(self.settings.sampling, self.target.device)
+        self.sampler = _BlindToTheBlock(self.settings.sampling, self.target.device, self.minimum)
 
 
 class _BlindToTheBlock(Sampler):
     def __call__(self, logits, seen=None, block=None):
-        return torch.cat([super(_BlindToTheBlock, self).__call__(row, seen) for row in logits.split(1)])
+        one = super().__call__
+        return torch.cat([one(row, seen, ahead=i) for i, row in enumerate(logits.split(1))])
 
 
 # ---------------------------------------------------------------- the cache
@@ -128,6 +128,40 @@ class _LastTokenOnly(Stopping):
         return len(block), "eos" if block[-1] in self.eos_ids else None
 
 
+class _WithMinimum(Sequence):
+    """A loop whose minimum length is faulty."""
+
+    faulty: type[MinimumLength]
+
+    def __init__(self, *parts, **more):
+        super().__init__(*parts, **more)
+        ends = torch.nonzero(self.minimum.ends).flatten().tolist()
+        self.minimum = self.faulty(ends, self.target.vocab_size, device=self.target.device)
+        self.sampler.minimum = self.context.sampler.minimum = self.minimum
+
+
+class MinimumOffByOne(_WithMinimum):
+    """EOS may come one token before the minimum length is reached."""
+
+    class faulty(MinimumLength):
+        def __call__(self, scores, ahead):
+            return super().__call__(scores, ahead + 1)
+
+
+class MinimumFrozen(_WithMinimum):
+    """The minimum length does not see the tokens of the block."""
+
+    class faulty(MinimumLength):
+        def __call__(self, scores, ahead):
+            return super().__call__(scores, ahead * 0)
+
+
+def at_least_two(seed: int = 0, **options: Any) -> Setup:
+    """A bench with an EOS that may not come before the third token."""
+    setup = table_setup(seed, eos=(1,), **options)
+    return setup.but(settings=replace(setup.settings, min_new_tokens=2))
+
+
 def sampled_with(**settings: Any) -> partial:
     """A bench with these sampling settings."""
     return partial(table_setup, sampling=SamplingSettings(**settings))
@@ -159,5 +193,13 @@ LOOPS = (
     of_loop(
         "eos_inside_ignored", EosInsideIgnored, "after the first EOS inside a block", first_token_exact=True,
         contracts=("end",), bench=partial(table_setup, eos=(1,)),
+    ),
+    of_loop(
+        "minimum_off_by_one", MinimumOffByOne, "at the last token before the minimum", first_token_exact=True,
+        contracts=("end",), bench=at_least_two,
+    ),
+    of_loop(
+        "minimum_frozen", MinimumFrozen, "in the block that reaches the minimum", first_token_exact=True,
+        bench=at_least_two,
     ),
 )  # fmt: skip

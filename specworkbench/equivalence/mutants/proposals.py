@@ -56,7 +56,10 @@ class DropsUnsure(DraftModelProposer):
         proposal = super().propose(context, gamma, choose)
         sure = proposal.probs.gather(-1, proposal.tokens.unsqueeze(-1)).squeeze(-1) >= self.least
         n = int(sure.long().cumprod(0).sum())
-        return replace(proposal, tokens=proposal.tokens[:n], probs=proposal.probs[:n]) if n else nothing(context)
+        if n:
+            return replace(proposal, tokens=proposal.tokens[:n], probs=proposal.probs[:n])
+        self._cache.rollback(proposal.size - 1)  # of a round without guesses nobody tells it what became of them
+        return nothing(context)
 
 
 class DraftWithBonusRow(DraftModelProposer):

@@ -198,7 +198,7 @@ RULES = (
     accepting("first_unverified", FirstUnverified),
     accepting("inverted_ratio", InvertedRatio),
     accepting("accept_with_target", AcceptWithTarget),
-    accepting("floored_draft", FlooredDraft, bench=partial(table_setup, noise=2.0)),
+    accepting("floored_draft", FlooredDraft, bench=partial(table_setup, vocab=6, sharpness=3.0, noise=0.5)),
     accepting("rounded_draft", RoundedDraft),
     accepting("lenient_claimed", LenientClaimed),
     deciding("typical_claimed", TypicalClaimed),

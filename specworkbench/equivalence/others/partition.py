@@ -17,7 +17,7 @@ from specworkbench.engine.loop import DecodeSettings
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.stopping import Stopping
 from specworkbench.equivalence.law import fresh_row
-from specworkbench.equivalence.others.detectable import smallest_tv
+from specworkbench.equivalence.statistics.bounds import detectable_tv, tv_bound
 from specworkbench.errors import InputError
 
 Tokens = tuple[int, ...]
@@ -231,5 +231,5 @@ def sequence_test(
     tv = float(np.abs(counts / n - cells.probs).sum() / 2)
     return SequenceOutcome(
         f"{statistic} of sequences", n, len(inside), float(value), degrees, 0.0 if outside else float(p_value), outside,
-        tv, min(1.0, tv + float(np.sqrt(np.log(1 / level) / (2 * n)))), smallest_tv(degrees, n, level), level,
+        tv, tv_bound(tv, n, level), detectable_tv(n, len(inside), level), level,
     )  # fmt: skip

@@ -7,11 +7,8 @@ run may stop at the first such token, or go on as long as it likes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 
 from specworkbench.equivalence.evidence import ALTERNATIVES, GUIDED_ONLY, Evidence
 from specworkbench.errors import InputError
@@ -33,6 +30,7 @@ All factors have expectation 1 (or less) whatever the row, and are positive: lam
 |lambda| < 1 or, away from A, w < 1.
 """
 
+ALL = np.ones(len(PROCESSES), bool)
 FREE = np.array([name not in (*GUIDED_ONLY, *OVERWEIGHT) for name in PROCESSES])
 """(len(PROCESSES),) bool, the processes that need no row q."""
 
@@ -57,43 +55,37 @@ def log_factors(evidence: Evidence) -> np.ndarray:
     return factors
 
 
-@dataclass
 class Stratum:
     """The processes of some of the tokens, and the mean of their E-values.
 
-    free: whether they are tokens without a row q, where only the processes that need none have a weight.
+    Weights are equal, but 0 for processes that can say nothing here: those that need a row q, where there is none.
     """
 
-    free: bool = False
-    tokens: int = 0
-    outside: int = 0
-    logs: np.ndarray = field(default_factory=lambda: np.zeros(len(PROCESSES)))
-
-    @property
-    def log_weights(self) -> np.ndarray:
-        """(len(PROCESSES),) log of the weights of the mean: equal, and 0 for processes that can say nothing here."""
-        used = FREE if self.free else np.ones(len(PROCESSES), bool)
-        return np.where(used, -np.log(used.sum()), -np.inf)
+    def __init__(self, used: np.ndarray):
+        """used: (len(PROCESSES),) bool, the processes with a weight."""
+        self.used, self.log_weights = used, np.where(used, -np.log(used.sum()), -np.inf)
+        self.tokens, self.outside, self.log_e = 0, 0, 0.0
+        self.logs = np.zeros(len(PROCESSES))
 
     def advance(self, factors: np.ndarray) -> np.ndarray:
         """Judge n tokens: (n + 1,) log of the mean E-value before them and after each."""
+        if not len(factors):
+            return np.array([self.log_e])
         outside = np.isposinf(factors).any(axis=1)
         steps = np.where(outside[:, None], 0.0, factors)
         logs = self.logs + np.vstack([np.zeros(len(PROCESSES)), np.cumsum(steps, axis=0)])
         gone = self.outside + np.concatenate([[0], np.cumsum(outside)])
+        means = np.where(gone > 0, np.inf, np.logaddexp.reduce(logs + self.log_weights, axis=1))
         self.tokens, self.outside, self.logs = self.tokens + len(factors), int(gone[-1]), logs[-1]
-        return np.where(gone > 0, np.inf, logsumexp(logs + self.log_weights, axis=1))
-
-    @property
-    def log_e(self) -> float:
-        return float(self.advance(np.empty((0, len(PROCESSES))))[0])
+        self.log_e = float(means[-1])
+        return means
 
     @property
     def best(self) -> str:
         """The process that holds the most evidence."""
         if self.outside:
             return "outside the support"
-        return PROCESSES[int(np.argmax(np.where(np.isneginf(self.log_weights), -np.inf, self.logs)))]
+        return PROCESSES[int(np.argmax(np.where(self.used, self.logs, -np.inf)))]
 
 
 class EProcess:
@@ -111,8 +103,12 @@ class EProcess:
         if slots < 1:
             raise InputError(f"slots is {slots}; a round has 1 slot or more: gamma + 1")
         self.level, self.slots = level, slots
-        self.whole = Stratum()
-        self.strata = {(slot, guided): Stratum(not guided) for slot in range(1, slots + 1) for guided in (True, False)}
+        self.whole = Stratum(ALL)
+        self.strata = {
+            (slot, guided): Stratum(ALL if guided else FREE)
+            for slot in range(1, slots + 1)
+            for guided in (True, False)
+        }
         self.log_e, self.largest_log_e, self.decided_at = 0.0, 0.0, None
         self.history: list[tuple[int, float]] = [(0, 0.0)]
         """(tokens, log E) along the run, thinned."""
@@ -145,7 +141,7 @@ class EProcess:
         for (slot, guided), stratum in self.strata.items():
             mine = (evidence.slot == slot) & (evidence.guided == guided)
             parts.append(stratum.advance(factors[mine])[np.cumsum(mine)] + share)
-        combined = logsumexp(np.stack(parts), axis=0)
+        combined = np.logaddexp.reduce(parts, axis=0)
         self.log_e = float(combined[-1])
         self.largest_log_e = max(self.largest_log_e, float(combined.max()))
         crossed = np.flatnonzero(combined >= self.threshold)
@@ -176,8 +172,8 @@ class EProcess:
         for index, name in enumerate(PROCESSES):
             logs = {
                 slot: np.inf if part.outside else part.logs[index]
-                for (slot, guided), part in strata.items()
-                if guided or FREE[index]
+                for (slot, _), part in strata.items()
+                if part.used[index]
             }
             slot = max(logs, key=logs.__getitem__) if logs else 0
             rows.append((name, np.inf if self.whole.outside else self.whole.logs[index], logs.get(slot, 0.0), slot))

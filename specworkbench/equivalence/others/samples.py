@@ -1,0 +1,282 @@
+"""Two lists of token sequences, from anywhere: are they draws from the same distribution?
+
+One list may come from an engine that cannot be looked into, an API or vLLM, and the other from `OurDecoding` with
+the same model, prompts and sampling. Where vLLM runs, with the prompts as token ids so that no chat template and no
+second begin-of-text come in, and with everything said that its defaults would say otherwise:
+
+    import json
+    from vllm import LLM, SamplingParams
+
+    llm = LLM(model, generation_config="vllm", speculative_config={...})
+    params = SamplingParams(n=500, temperature=1.0, top_k=-1, top_p=1.0, max_tokens=8)
+    requests = llm.generate([{"prompt_token_ids": ids} for ids in prompts], params)
+    with open("theirs.jsonl", "w") as file:
+        for number, request in enumerate(requests):
+            for output in request.outputs:
+                file.write(json.dumps({"prompt": number, "token_ids": list(output.token_ids)}) + "\\n")
+
+and here:
+
+    ours = OurDecoding(load_model(model), DecodeSettings(max_new_tokens=8))
+    theirs = read_samples("theirs.jsonl")
+    outputs = [output for number, ids in enumerate(prompts) for output in ours.draw(ids, 500)]
+    groups = [str(number) for number in range(len(prompts)) for _ in range(500)]
+    print(two_samples(outputs, theirs.outputs, groups_a=groups, groups_b=theirs.groups).sentence)
+
+An output holds its EOS in both lists or in neither. Draws must be independent: a fixed seed for every request gives the
+same output again and again.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from specworkbench.equivalence.statistics.bounds import detectable_tv, holm
+from specworkbench.equivalence.statistics.result import Test
+from specworkbench.equivalence.statistics.two_sample import mmd_test
+from specworkbench.errors import InputError
+from specworkbench.files import whole_file
+
+Tokens = tuple[int, ...]
+
+FAMILY = ("mmd hamming", "mmd prefix", "prefixes")
+"""The tests that are made of every two samples: what each position is alone, joint laws, the most frequent prefixes."""
+
+LEAST_EXPECTED = 5.0
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Outputs, and the group (the prompt) of each."""
+
+    outputs: list[Tokens]
+    groups: list[str]
+
+
+@dataclass(frozen=True)
+class TwoSamples:
+    """What the tests of two samples found.
+
+    tests: one for each of `FAMILY`; adjusted: Holm's p-values of those that apply; cells: into how many the pooled
+    sample was divided, over all groups; tv: distance of the two samples' frequencies in them, noise included;
+    detectable_tv: the smallest one that the test of prefixes finds in nine runs of ten, 1 where it does not apply.
+    """
+
+    n_a: int
+    n_b: int
+    groups: int
+    tests: tuple[Test, ...]
+    adjusted: dict[str, float]
+    cells: int
+    tv: float
+    detectable_tv: float
+    level: float
+
+    @property
+    def differ(self) -> bool:
+        return min(self.adjusted.values()) <= self.level
+
+    @property
+    def sentence(self) -> str:
+        """The finding, with what it could have seen."""
+        name = min(self.adjusted, key=self.adjusted.__getitem__)
+        where = f"{self.n_a} and {self.n_b} outputs of {self.groups} prompt{'s' if self.groups > 1 else ''}"
+        if self.differ:
+            return f"the two samples differ ({name}: p = {self.adjusted[name]:.2g}, level {self.level:g}) in {where}"
+        if self.detectable_tv < 1.0:
+            seen = f"a TV of {self.detectable_tv:.3f} over {self.cells} cells would have been seen"
+        else:
+            seen = "too few to have seen anything but the grossest difference"
+        return f"no difference found in {where} (smallest p = {self.adjusted[name]:.2g}, level {self.level:g}): {seen}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return asdict(self) | {"differ": self.differ, "sentence": self.sentence}
+
+
+def two_samples(
+    a: Sequence[Sequence[int]],
+    b: Sequence[Sequence[int]],
+    *,
+    groups_a: Sequence[Hashable] | None = None,
+    groups_b: Sequence[Hashable] | None = None,
+    level: float = 1e-3,
+    permutations: int = 4000,
+    seed: int = 0,
+) -> TwoSamples:
+    """Test that two lists of token sequences come from the same distribution, prompt by prompt.
+
+    groups: the prompt of each sequence, an index or any name; outputs are compared and labels are exchanged within it.
+    permutations: of the two MMD tests; their p-values are at least 1 / (permutations + 1).
+
+    Raises `InputError` for samples that are no lists of lists of token ids, an empty one, groups that do not match, or
+    too few permutations to reach the level.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level is {level}; it must lie between 0 and 1")
+    if (permutations + 1) * level < len(FAMILY):
+        raise InputError(
+            f"{permutations} permutations cannot reach the level {level:g} in a family of {len(FAMILY)} tests; "
+            f"take at least {int(np.ceil(len(FAMILY) / level))}"
+        )
+    outputs_a, outputs_b = checked(a, "the first sample"), checked(b, "the second sample")
+    groups_a, groups_b = _groups(outputs_a, groups_a, outputs_b, groups_b)
+    names = set(groups_a)
+    found = [
+        mmd_test(outputs_a, outputs_b, kernel, groups_a, groups_b, permutations, seed + place)
+        for place, kernel in enumerate(("hamming", "prefix"))
+    ]
+    test, cells, tv, weight = prefix_test(outputs_a, groups_a, outputs_b, groups_b)
+    family = dict(zip(FAMILY, (*found, test), strict=True))
+    adjusted = holm({name: each.p_value for name, each in family.items() if each.applies}, level)
+    detectable = detectable_tv(weight, cells - len(names) + 1, level / len(FAMILY)) if test.applies else 1.0
+    return TwoSamples(
+        len(outputs_a), len(outputs_b), len(names), tuple(family.values()), adjusted, cells, tv, detectable, level
+    )
+
+
+def prefix_test(
+    a: Sequence[Tokens], groups_a: Sequence[Hashable], b: Sequence[Tokens], groups_b: Sequence[Hashable]
+) -> tuple[Test, int, float, float]:
+    """Chi-square of homogeneity on the most frequent prefixes, which are chosen within each group from both together.
+
+    Returns the test, the number of cells of all groups, the distance of the samples (its mean over the groups, by
+    their weight), and the weight sum n_a n_b / (n_a + n_b).
+    """
+    statistic = tv = weight = 0.0
+    cells = freedom = 0
+    for group in dict.fromkeys(groups_a):
+        ours = [output for output, name in zip(a, groups_a, strict=True) if name == group]
+        theirs = [output for output, name in zip(b, groups_b, strict=True) if name == group]
+        share = min(len(ours), len(theirs)) / (len(ours) + len(theirs))
+        cell = pooled_cells([*ours, *theirs], LEAST_EXPECTED / share)
+        table = np.array([np.bincount(part, minlength=cell.max() + 1) for part in np.split(cell, [len(ours)])])
+        sizes = table.sum(axis=1, keepdims=True)
+        expected = sizes * table.sum(axis=0) / table.sum()
+        weight_here = float(sizes[0, 0] * sizes[1, 0] / table.sum())
+        statistic += float(np.sum((table - expected) ** 2 / expected))
+        tv += weight_here * float(np.abs(table[0] / sizes[0] - table[1] / sizes[1]).sum() / 2)
+        weight, cells, freedom = weight + weight_here, cells + table.shape[1], freedom + table.shape[1] - 1
+    n = len(a) + len(b)
+    if not freedom:
+        return Test.without("prefixes", "no prompt has outputs enough for two cells", n), cells, tv / weight, weight
+    detail = f"{cells} cells of prefixes in {cells - freedom} groups"
+    return Test("prefixes", statistic, float(stats.chi2.sf(statistic, freedom)), n, detail), cells, tv / weight, weight
+
+
+def pooled_cells(outputs: Sequence[Tokens], least: float) -> np.ndarray:
+    """(n,) the cell of each output: those that share a prefix which at least `least` outputs have.
+
+    A prefix is divided while two cells fit into it; what is left of it is a cell, or joins what is left before it. The
+    cells depend on the outputs, not on the sample each comes from.
+    """
+    cell = np.full(len(outputs), -1)
+
+    def divide(members: list[int], depth: int) -> list[int]:
+        """Give cells to outputs that agree in `depth` tokens; returns those left over."""
+        left: list[int] = []
+        following = {place: outputs[place][depth : depth + 1] for place in members}
+        ordered = sorted(members, key=following.__getitem__)
+        for token, same in ((token, list(same)) for token, same in groupby(ordered, key=following.__getitem__)):
+            if len(same) < least:
+                left += same
+            elif token and len(same) >= 2 * least:
+                left += divide(same, depth + 1)
+            else:
+                cell[same] = cell.max() + 1
+        if len(left) < least:
+            return left
+        cell[left] = cell.max() + 1
+        return []
+
+    left = divide(list(range(len(outputs))), 0)
+    if left:
+        sizes = np.bincount(cell[cell >= 0])
+        cell[left] = int(sizes.argmin()) if len(sizes) else 0
+    return cell
+
+
+def checked(outputs: Any, what: str) -> list[Tokens]:
+    """Lists of token ids as tuples. Raises `InputError` where they are none, saying which."""
+    try:
+        found = [tuple(operator.index(token) for token in output) for output in outputs]
+    except TypeError as error:
+        raise InputError(f"{what} is no list of lists of token ids (whole numbers): {error}") from error
+    if not found:
+        raise InputError(f"{what} is empty; give at least one output of each")
+    return found
+
+
+def _groups(
+    a: list[Tokens], groups_a: Sequence[Hashable] | None, b: list[Tokens], groups_b: Sequence[Hashable] | None
+) -> tuple[list[Hashable], list[Hashable]]:
+    if (groups_a is None) != (groups_b is None):
+        raise InputError(
+            "one sample has groups and the other has none; give the prompt of each output in both, or in none"
+        )
+    groups_a = [0] * len(a) if groups_a is None else list(groups_a)
+    groups_b = [0] * len(b) if groups_b is None else list(groups_b)
+    for what, outputs, groups in (("first", a, groups_a), ("second", b, groups_b)):
+        if len(outputs) != len(groups):
+            raise InputError(f"the {what} sample has {len(outputs)} outputs, {len(groups)} groups; give one for each")
+    if alone := sorted(set(groups_a) ^ set(groups_b), key=str):
+        which = "first" if alone[0] in groups_a else "second"
+        raise InputError(f"the group {alone[0]!r} is in the {which} sample alone; leave it out, or draw it in both")
+    return groups_a, groups_b
+
+
+def read_samples(path: str | Path) -> Samples:
+    """Outputs from a file of JSON lines.
+
+    A line is {"prompt": index or name, "token_ids": [...]}, or a request with several outputs, as vLLM's objects and
+    answers of its server with `return_token_ids` are when written down: {"prompt_token_ids": [...], "outputs" or
+    "choices": [{"token_ids": [...]}, ...]}. Its group is `prompt`, or else `prompt_token_ids`; where a line has
+    neither, it is one group with all others of that kind. Raises `InputError` with the line that is none.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read samples from {path}: {getattr(error, 'strerror', None) or error}") from error
+    outputs: list[Tokens] = []
+    groups: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"line {number} of {path}"
+        record = _record(line, where)
+        prompt = record.get("prompt")
+        group = prompt if prompt is not None else record.get("prompt_token_ids", "")
+        for output in record.get("outputs") or record.get("choices") or [record]:
+            if not isinstance(output, dict) or not isinstance(output.get("token_ids"), list):
+                raise InputError(f"{where} has no token_ids; write a line as {{'prompt': 0, 'token_ids': [5, 7]}}")
+            outputs += checked([output["token_ids"]], where)
+            groups.append(group if isinstance(group, str) else json.dumps(group))
+    if not outputs:
+        raise InputError(f"{path} holds no samples; it must have a line of JSON for each")
+    return Samples(outputs, groups)
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{where} is no JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is no object; write a line as {{'prompt': 0, 'token_ids': [5, 7]}}")
+    return record
+
+
+def write_samples(path: str | Path, samples: Samples) -> None:
+    """A file that `read_samples` reads. Raises `InputError` where it cannot be written."""
+    with whole_file(Path(path), "samples") as file:
+        for output, group in zip(samples.outputs, samples.groups, strict=True):
+            file.write((json.dumps({"prompt": group, "token_ids": list(output)}) + "\n").encode())
