@@ -12,6 +12,7 @@ from specworkbench.equivalence.law import (
     total_variation,
 )
 from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, Mutant
+from specworkbench.equivalence.racing import racing
 from specworkbench.equivalence.setup import Setup, record, run, sample
 from specworkbench.equivalence.toys import TableModel, table_setup, toy_model
 
@@ -20,6 +21,7 @@ __all__ = [
     "accepted_law", "decode_law", "decode_law_memoised", "first_tokens", "largest_difference", "product_law",
     "survival", "total_variation",
     "MUTANTS", "NULL_CONTROLS", "Mutant",
+    "racing",
     "Setup", "record", "run", "sample",
     "TableModel", "table_setup", "toy_model",
 ]  # fmt: skip

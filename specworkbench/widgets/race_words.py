@@ -70,7 +70,7 @@ def betrayed(slots: pd.DataFrame | None) -> str:
     if slots is None or not len(slots):
         return ""
     row = slots.loc[slots["log_e"].idxmax()]
-    where = "where a guess is judged" if row["guided"] else "where nothing is judged (the bonus)"
+    where = "where a guess is judged" if row["guided"] else "where nothing is judged (a bonus or a plain round)"
     return f": position {int(row['slot'])}, {where}, gives it away ({row['best']})"
 
 
