@@ -13,6 +13,7 @@ from specworkbench.equivalence.law import (
     total_variation,
 )
 from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, Mutant
+from specworkbench.equivalence.racing import racing
 from specworkbench.equivalence.setup import Setup, record, run, sample
 from specworkbench.equivalence.toys import TableModel, table_setup, toy_model
 
@@ -22,6 +23,7 @@ __all__ = [
     "slot_law", "total_variation",
     "block_survival", "closed_law", "survival",
     "MUTANTS", "NULL_CONTROLS", "Mutant",
+    "racing",
     "Setup", "record", "run", "sample",
     "TableModel", "table_setup", "toy_model",
 ]  # fmt: skip
