@@ -23,6 +23,7 @@ from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
 from specworkbench.cli.report import report
+from specworkbench.cli.rules import rules
 from specworkbench.cli.screen import INTERRUPTED, say
 from specworkbench.cli.train import train
 from specworkbench.errors import InputError
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command()(decode)
 app.command()(models)
 app.command()(proposers)
+app.command()(rules)
 app.command()(report)
 app.command()(check)
 app.command()(equivalence)

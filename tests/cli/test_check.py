@@ -57,6 +57,22 @@ def test_a_broken_contract_is_told_with_its_first_round_and_exits_with_1(command
     assert code == 1 and "fail" in out and failed["decision"]["detail"][:20] in out
 
 
+def test_a_token_drawn_from_another_row_is_told_by_draws_which_needs_whole_rows(command, tmp_path):
+    trace = toy_trace(capture="full")
+    first = trace.positions.index[trace.positions["outcome"] == "bonus"][2]
+    u = trace.positions.loc[first, "u_draw"]
+    trace.positions.loc[first, "u_draw"] = (u + 0.5) % 1
+    where = [int(trace.positions.loc[first, name]) for name in ("sequence", "round")]
+    code, out, _ = command("check", save_trace(trace, tmp_path / "t.trace"), "--json")
+    (found,) = [contract for contract in strict_json(out)["contracts"] if contract["status"] == "fail"]
+    assert code == 1 and found["name"] == "draws" and [found["sequence"], found["round"]] == where
+    code, out, _ = command("check", tmp_path / "t.trace")
+    (line,) = [line for line in out.splitlines() if " draws " in line]
+    assert code == 1 and all(str(said) in line for said in ("fail", *where))
+    code, out, _ = command("check", save_trace(toy_trace(), tmp_path / "small.trace"))
+    assert code == 0 and any(" draws " in line and "not recorded" in line for line in out.splitlines())
+
+
 def test_a_file_that_is_not_there_is_refused(refused, tmp_path):
     assert "there is no trace" in refused("check", tmp_path / "nothing.trace")
 
