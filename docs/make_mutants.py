@@ -56,8 +56,8 @@ def page(table: pd.DataFrame) -> str:
     return f"""# Wrong implementations, and what sees them
 
 Each of these {len(mutants)} mutants exchanges one part of the real code for a faulty one, in a few lines
-(`specworkbench/equivalence/mutants`). The {len(controls)} null controls are right and only look odd. This page is written
-by `python docs/make_mutants.py`.
+(`specworkbench/equivalence/mutants`). The {len(controls)} null controls are right and only look odd. This page is
+written by `python docs/make_mutants.py`.
 
 ## How wrong they are
 

@@ -128,32 +128,38 @@ class _LastTokenOnly(Stopping):
         return len(block), "eos" if block[-1] in self.eos_ids else None
 
 
-class _WithMinimum(Sequence):
-    """A loop whose minimum length is faulty."""
+class WithMinimum(Sequence):
+    """A loop whose minimum length is another class."""
 
-    faulty: type[MinimumLength]
+    minimum_length: type[MinimumLength] = MinimumLength
 
     def __init__(self, *parts, **more):
         super().__init__(*parts, **more)
         ends = torch.nonzero(self.minimum.ends).flatten().tolist()
-        self.minimum = self.faulty(ends, self.target.vocab_size, device=self.target.device)
+        self.minimum = self.minimum_length(ends, self.target.vocab_size, device=self.target.device)
         self.sampler.minimum = self.context.sampler.minimum = self.minimum
 
 
-class MinimumOffByOne(_WithMinimum):
+class _OneMore(MinimumLength):
+    def __call__(self, scores, ahead):
+        return super().__call__(scores, ahead + 1)
+
+
+class _OfTheContext(MinimumLength):
+    def __call__(self, scores, ahead):
+        return super().__call__(scores, 0)
+
+
+class MinimumOffByOne(WithMinimum):
     """EOS may come one token before the minimum length is reached."""
 
-    class faulty(MinimumLength):
-        def __call__(self, scores, ahead):
-            return super().__call__(scores, ahead + 1)
+    minimum_length = _OneMore
 
 
-class MinimumFrozen(_WithMinimum):
+class MinimumFrozen(WithMinimum):
     """The minimum length does not see the tokens of the block."""
 
-    class faulty(MinimumLength):
-        def __call__(self, scores, ahead):
-            return super().__call__(scores, ahead * 0)
+    minimum_length = _OfTheContext
 
 
 def at_least_two(seed: int = 0, **options: Any) -> Setup:
