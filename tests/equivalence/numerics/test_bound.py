@@ -10,14 +10,14 @@ from specworkbench.errors import InputError
 from tests.equivalence.numerics.cases import FAULTS, embedded_setups, toy_setup
 
 
-def bound_of(setup, sequences=200, every=1):
+def bound_of(setup, sequences=100, every=1):
     return sequence_tv_bound(watch(setup, RowDifference(setup.target, setup.settings.sampling, every), 0, sequences))
 
 
 @pytest.mark.parametrize("name", ["rejected_token_stays", "penalties_frozen", "rows_shifted"])
 def test_it_bounds_the_exact_distance_of_a_fault_of_rows(name):
     _, fault, sampling = FAULTS[name]
-    setup = toy_setup(sampling, vocab=3, gamma=2, length=4)
+    setup = toy_setup(sampling, vocab=3, gamma=2, length=4).but(prompt=(0, 0))
     faulty = fault(setup)
     distance = total_variation(decode_law(faulty), product_law(setup.target, setup.prompt, setup.settings))
     bound = bound_of(faulty)
@@ -26,16 +26,17 @@ def test_it_bounds_the_exact_distance_of_a_fault_of_rows(name):
 
 
 def test_it_is_the_mean_over_sequences_of_the_sum_of_differences():
-    setup = toy_setup(FAULTS["penalties_frozen"][2], length=20)
-    difference = watch(FAULTS["penalties_frozen"][1](setup), RowDifference(setup.target, setup.settings.sampling), 0, 3)
+    _, fault, sampling = FAULTS["penalties_frozen"]
+    setup = fault(toy_setup(sampling, vocab=20))
+    difference = watch(setup, RowDifference(setup.target, sampling), 0, 3)
     sums = difference.frame().groupby("sequence")["d"].sum()
     assert sequence_tv_bound(difference).estimate == pytest.approx(sums.mean())
 
 
 def test_rounds_left_out_are_made_up_for():
     _, fault, sampling = FAULTS["penalties_frozen"]
-    setup = fault(toy_setup(sampling, length=20))
-    some, every = (bound_of(setup, 40, every).estimate for every in (3, 1))
+    setup = fault(toy_setup(sampling, vocab=20))
+    some, every = (bound_of(setup, 30, every).estimate for every in (3, 1))
     assert some == pytest.approx(every, rel=0.5) and some != every
 
 
