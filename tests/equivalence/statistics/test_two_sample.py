@@ -15,9 +15,9 @@ def independent(n, rng, length=4):
 
 
 def chained(n, rng, length=4):
-    """The first token uniform of 3, every other the same as it or, with probability .5, uniform: same marginals."""
+    """Every token with probability .7 the same one of the sequence, otherwise uniform: the same marginals."""
     first = rng.integers(3, size=(n, 1))
-    return np.where(rng.random((n, length)) < 0.5, first, rng.integers(3, size=(n, length))).tolist()
+    return np.where(rng.random((n, length)) < 0.7, first, rng.integers(3, size=(n, length))).tolist()
 
 
 def tilted(n, rng, length=4):
