@@ -145,8 +145,8 @@ class AssistedGeneration:
         options: dict[str, Any] = {
             "max_new_tokens": min(self.settings.max_new_tokens, room),
             "do_sample": not sampling.greedy,
+            "min_new_tokens": self.settings.min_new_tokens if self._eos() else 0,
             "eos_token_id": list(self._eos()) or None,
-            "pad_token_id": 0,
         }
         known = {
             "temperature": (sampling.temperature, 1.0),
