@@ -16,8 +16,9 @@ from specworkbench.engine.loop import Round, Sequence, decode_rounds
 from specworkbench.engine.proposers import NoProposer
 from specworkbench.engine.verifiers import TokenVerifier
 from specworkbench.equivalence.evidence import Evidence
-from specworkbench.equivalence.law import fresh_row, product_law
+from specworkbench.equivalence.law import product_law
 from specworkbench.equivalence.monitor import Monitor
+from specworkbench.equivalence.numerics import fresh_rows
 from specworkbench.equivalence.setup import Setup, run
 from specworkbench.equivalence.statistics import (
     EProcess,
@@ -33,8 +34,8 @@ SAMPLED = ("chi-square", "two-sample")
 
 
 class FreshRows:
-    """Target rows (n + 1, vocab) of each round of one sequence after another, each by a forward over the whole prefix
-    with an empty cache and the settings that were asked for: rows that no fault of the loop can have touched.
+    """Target rows of each round by forwards over the whole prefix with an empty cache, under the settings that were
+    asked for: rows that no fault of the loop can have touched. Sequences must come one after the other.
     """
 
     def __init__(self, setup: Setup):
@@ -42,16 +43,14 @@ class FreshRows:
         self._tokens: tuple[int, ...] = ()
 
     def __call__(self, step: Round) -> torch.Tensor:
-        if step.index == 0:
-            self._tokens = self._setup.prompt
-        parents = step.decision.parents or list(range(-1, step.proposal.size - 1))
-        paths: list[tuple[int, ...]] = []
-        for parent, token in zip(parents, step.decision.proposed, strict=True):
-            paths.append((*(paths[parent] if parent >= 0 else ()), token))
-        target, sampling = self._setup.target, self._setup.settings.sampling
-        rows = [fresh_row(target, (*self._tokens, *path), sampling) for path in [(), *paths]]
-        self._tokens += tuple(step.emitted)
-        return torch.stack(rows)
+        """(n + 1, vocab) of one round."""
+        setup, decision = self._setup, step.decision
+        context = self._tokens if step.index else setup.prompt
+        self._tokens = (*context, *step.emitted)
+        sampling = setup.settings.sampling
+        return torch.from_numpy(
+            fresh_rows(context, decision.proposed, setup.target, sampling, parents=decision.parents)
+        )
 
 
 def p_values(

@@ -26,6 +26,11 @@ CHUNK = 25
 """Outputs of a prompt that one task draws."""
 
 
+def few(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The first prompt of each bucket: whole outputs need many draws of the same prompt."""
+    return list({prompt.bucket: prompt for prompt in reversed(prompts)}.values())[::-1]
+
+
 @dataclass(frozen=True)
 class Engine:
     """Whose outputs are drawn. name: "ours" (the implementation as it is) or "transformers"; defaults: whether what

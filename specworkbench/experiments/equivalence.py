@@ -26,11 +26,17 @@ from specworkbench.equivalence.evidence import Evidence
 from specworkbench.equivalence.faults import FaultyVerifier, control_for
 from specworkbench.equivalence.judge import Judgement, judge
 from specworkbench.equivalence.monitor import Monitor
+from specworkbench.equivalence.numerics import RowDifference, RowVerdict, TVBound, sequence_tv_bound
+from specworkbench.equivalence.numerics import watch as watch_rows
+from specworkbench.equivalence.setup import Setup
 from specworkbench.errors import InputError
 from specworkbench.experiments.plan import PLAIN, ProposerSpec
 from specworkbench.workloads import Prompt
 
 Result = TypeVar("Result")
+
+ROW_PROMPTS = 4
+"""Continuations whose rows are measured."""
 
 AHEAD = 2
 """Tasks that each process may be ahead of what has been asked for."""
@@ -164,13 +170,16 @@ class Check:
 
     subject: the implementation; positive: the same with a fault, which the tests must reject; null: plain decoding,
     which they must not. Where the positive control was not rejected, the tests could not have seen much, and nothing is
-    decided.
+    decided. These judge the sampler given its rows; rows: whether its rows are those of single-token forwards up to
+    rounding; law_bound: how far rounding alone may move the law of a whole continuation.
     """
 
     implementation: Implementation
     subject: Judgement
     positive: Judgement
     null: Judgement
+    rows: RowVerdict
+    law_bound: TVBound
     lossless: bool
 
     @property
@@ -178,7 +187,7 @@ class Check:
         """"rejected", "not rejected", or "undecided" (a control did not come out as it must)."""
         if self.null.rejected or not self.positive.rejected:
             return "undecided"
-        return "rejected" if self.subject.rejected else "not rejected"
+        return "rejected" if self.subject.rejected or self.rows.kind != "rounding" else "not rejected"
 
 
 PARTS = ("positive", "null", "subject")
@@ -213,7 +222,21 @@ def check(
             watch=None if watch is None else lambda done, log_e, part=part: watch(part, done, log_e),
         )
         parts.close()
-    return Check(wanted, found["subject"], found["positive"], found["null"], opened(wanted).verifier.lossless)
+    rows = row_differences(wanted, prompts[:ROW_PROMPTS])
+    return Check(
+        wanted, found["subject"], found["positive"], found["null"], rows.verdict(level), sequence_tv_bound(rows),
+        opened(wanted).verifier.lossless,
+    )  # fmt: skip
+
+
+def row_differences(wanted: Implementation, prompts: Sequence[Prompt]) -> RowDifference:
+    """One continuation of each prompt, its rows measured against single-token rows."""
+    parts, settings = opened(wanted), wanted.settings
+    differences = RowDifference(parts.target, settings.sampling)
+    for prompt in prompts:
+        ids = tuple(parts.target.encode(prompt.text, wanted.chat))
+        watch_rows(Setup(parts.target, ids, settings, parts.proposer, parts.verifier), differences, wanted.seed)
+    return differences
 
 
 def described(wanted: Implementation) -> dict[str, Any]:

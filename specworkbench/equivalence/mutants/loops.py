@@ -12,7 +12,7 @@ from specworkbench.engine.contracts import Decision, Proposal
 from specworkbench.engine.loop import Sequence
 from specworkbench.engine.sampling import MinimumLength, Sampler, SamplingSettings, filtered
 from specworkbench.engine.stopping import Stopping
-from specworkbench.equivalence.mutants.mutant import of_loop
+from specworkbench.equivalence.mutants.mutant import CONSISTENT, NO_EDGE, OF_GIVEN_ROWS, WRONG_ROWS, of_loop
 from specworkbench.equivalence.setup import Setup
 from specworkbench.equivalence.toys import table_setup
 
@@ -168,37 +168,38 @@ def sampled_with(**settings: Any) -> partial:
 
 
 AT_FIRST = "at the first token of a round with guesses"
+of_rows = partial(of_loop, blind=WRONG_ROWS | CONSISTENT | NO_EDGE)
+of_wide_rows = partial(of_loop, blind=WRONG_ROWS | CONSISTENT)
+"""Of rows with tokens that the target can never give, which forced uniforms bring out."""
+of_cache = partial(of_loop, blind=WRONG_ROWS | NO_EDGE, first_token_exact=True, contracts=("context",))
+EOS_OVERLOOKED = dict.fromkeys(
+    (*OF_GIVEN_ROWS, "fresh e-process"), "every token follows its row, and only where the output ends is wrong"
+)
 
 LOOPS = (
-    of_loop("rows_shifted", RowsShifted, AT_FIRST),
-    of_loop("top_k_on_bonus_only", TopKOnBonusOnly, AT_FIRST, bench=sampled_with(top_k=3)),
-    of_loop("min_p_on_bonus_only", MinPOnBonusOnly, AT_FIRST, bench=sampled_with(min_p=0.4)),
-    of_loop("temperature_on_bonus_only", TemperatureOnBonusOnly, AT_FIRST, bench=sampled_with(temperature=0.6)),
-    of_loop(
+    of_rows("rows_shifted", RowsShifted, AT_FIRST),
+    of_wide_rows("top_k_on_bonus_only", TopKOnBonusOnly, AT_FIRST, bench=sampled_with(top_k=3)),
+    of_wide_rows("min_p_on_bonus_only", MinPOnBonusOnly, AT_FIRST, bench=sampled_with(min_p=0.4)),
+    of_rows("temperature_on_bonus_only", TemperatureOnBonusOnly, AT_FIRST, bench=sampled_with(temperature=0.6)),
+    of_wide_rows(
         "nucleus_before_temperature", NucleusFirst, "at the first token",
         bench=sampled_with(temperature=0.5, top_p=0.9),
     ),
-    of_loop(
+    of_rows(
         "penalties_frozen", FrozenPenalties, "at the second position of a round", first_token_exact=True,
         bench=sampled_with(repetition_penalty=2.5),
     ),
-    of_loop(
-        "rejected_token_stays", RejectedTokenStays, "in the round after a rejection", first_token_exact=True,
-        contracts=("context",),
-    ),
-    of_loop(
-        "last_accepted_lost", LastAcceptedLost, "in the round after an acceptance", first_token_exact=True,
-        contracts=("context",),
-    ),
+    of_cache("rejected_token_stays", RejectedTokenStays, "in the round after a rejection"),
+    of_cache("last_accepted_lost", LastAcceptedLost, "in the round after an acceptance"),
     of_loop(
         "eos_inside_ignored", EosInsideIgnored, "after the first EOS inside a block", first_token_exact=True,
-        contracts=("end",), bench=partial(table_setup, eos=(1,)),
+        contracts=("end",), bench=partial(table_setup, eos=(1,)), blind=NO_EDGE | EOS_OVERLOOKED,
     ),
     of_loop(
         "minimum_off_by_one", MinimumOffByOne, "at the last token before the minimum", first_token_exact=True,
-        contracts=("end",), bench=at_least_two,
+        contracts=("end",), bench=at_least_two, blind=WRONG_ROWS,
     ),
-    of_loop(
+    of_rows(
         "minimum_frozen", MinimumFrozen, "in the block that reaches the minimum", first_token_exact=True,
         bench=at_least_two,
     ),

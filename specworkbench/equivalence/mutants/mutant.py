@@ -32,6 +32,20 @@ those of plain decoding.
 OF_GIVEN_ROWS = ("e-process", "overweight", "acceptance", "cells")
 OF_SAMPLES = (*OF_GIVEN_ROWS, "fresh e-process", "chi-square", "two-sample")
 
+NO_EDGE = {"forced uniforms": "on its bench the target can give all that comes of it"}
+CONSISTENT = {"contracts": "the recorded numbers agree with each other and with the recorded rows"}
+WRONG_ROWS = dict.fromkeys(OF_GIVEN_ROWS, "it goes by the rows that the rule was given, and those are wrong")
+AT_BONUS = dict.fromkeys(("overweight", "acceptance"), "at the bonus position there is no q, and no guess to judge")
+ACCEPTED_RIGHTLY = {"acceptance": "guesses are accepted as often as they should be"}
+ORDER_OF_TOKENS = (
+    ACCEPTED_RIGHTLY
+    | {"overweight": "no corrected token lies in the overweight set, and what is accepted is right"}
+    | dict.fromkeys(("e-process", "fresh e-process"), "the bias goes by the order of tokens, which no alternative does")
+    | {"cells": "the bias goes by the order of tokens, not by their rank"}
+)
+TOO_SMALL = dict.fromkeys(OF_SAMPLES, "it is too small for any usual number of tokens")
+"""Why tests are blind, where more than one mutant has the reason: test to reason."""
+
 Part = Literal["rule", "proposal", "loop", "uniforms", "tree"]
 Bench = Callable[..., Setup]
 
@@ -88,4 +102,4 @@ def of_uniforms(name: str, wiring: Wiring, shows: str, **more) -> Mutant:
 def said(part: object) -> str:
     """The first paragraph of its docstring, as a part of a sentence."""
     sentence = " ".join(inspect.getdoc(part).split("\n\n")[0].split()).removesuffix(".")
-    return sentence[0].lower() + sentence[1:]
+    return sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
