@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -152,6 +153,15 @@ def test_the_twin_marks_too_much_and_too_little_by_glyph():
 def test_text_is_escaped_in_the_twin():
     html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "<b>", "x"], title="<img src=x>").to_html()
     assert "<script" not in html and "<img" not in html and "<b>" not in html and "&lt;script" in html
+
+
+def test_the_twin_is_well_formed_and_draws_within_its_frame():
+    html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "long name of a token", "x"], rule="ratio q/p").to_html()
+    figures = [ElementTree.fromstring(text) for text in re.findall(r"<figure.*?</figure>", html, re.DOTALL)]
+    assert len(figures) == 3
+    for rect in (rect for figure in figures for rect in figure.iter("rect") if "x" in rect.attrib):
+        x, y, width, height = (float(rect.get(name)) for name in ("x", "y", "width", "height"))
+        assert x >= 34 and x + width <= 354 and y >= 15.9 and y + height <= 196.1
 
 
 def test_two_twins_on_a_page_do_not_share_names():
