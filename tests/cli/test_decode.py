@@ -332,3 +332,12 @@ def test_the_embedded_family_decodes_without_naming_a_model(command, tmp_path):
     manifest = load_trace(tmp_path / "t.trace").manifest
     assert code == 0 and strict_json(out)["emitted"] <= 8
     assert (manifest["target"]["name"], manifest["proposer"]["draft"]["name"]) == ("embedded", "embedded/draft-s")
+
+
+def test_a_minimum_length_is_in_the_trace_and_refused_above_the_maximum(command, refused, pair, tmp_path):
+    code, *_ = command(
+        "decode", "abc", *pair, "--max-new-tokens", 6, "--min-new-tokens", 4, "--trace", tmp_path / "t.trace"
+    )
+    assert code == 0 and load_trace(tmp_path / "t.trace").manifest["min_new_tokens"] == 4
+    sentence = refused("decode", "abc", *pair, "--max-new-tokens", 6, "--min-new-tokens", 7)
+    assert "min_new_tokens is 7" in sentence and "which is 6" in sentence

@@ -41,7 +41,7 @@ SETTINGS = {
     "several EOS": {"eos": (0, 1)},
     "minimum length": {"eos": (1,), "least": 2},
     "minimum length, all of it": {"eos": (1,), "least": 3},
-    "minimum length, temperature 0": {"sampling": GREEDY, "eos": (1,), "least": 2},
+    "minimum length, temperature 0": {"sampling": GREEDY, "eos": (0,), "least": 2},
     "padding rows": {"rows": (7, None)},
     "padding rows of the draft": {"rows": (6, 9)},
     "everything": {"sampling": CUT, "draft_sampling": OWN, "eos": (1,), "rows": (5, 6), "least": 1},

@@ -50,7 +50,7 @@ def test_the_token_of_every_slot_follows_the_targets_row(rule, kind, setting):
     setup = setup_of(rule, kind, setting)
     found = worst(setup, slot_law(setup))
     assert max(found.values()) < EXACT
-    assert set(found) == {1, 2, 3} or kind == "ngram" or "none" in kind
+    assert set(found) == {1, 2, 3} or kind != "draft_model"
 
 
 @pytest.mark.parametrize("rule", ["token", "block", "equality", "tree"])
