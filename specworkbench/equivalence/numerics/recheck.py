@@ -6,7 +6,6 @@ The one contract on traces that needs the model, and so stands beside the regist
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -30,9 +29,7 @@ ROUNDS = 64
 def recheck(trace: Trace, target: LanguageModel, rounds: int | None = None) -> pd.DataFrame:
     """p of every token of the trace's rounds, as recorded and by a fresh forward; rounds: so many, evenly spread.
 
-    Columns: sequence, round, position, node, token, outcome, p, fresh, difference. difference: |p - fresh|, the least
-    that settings a rounding away give where top-k, top-p or min-p cut (a token at the edge may fall on either side); at
-    temperature 0, where p is 0 or 1, zero where they agree and otherwise how far apart the logits are that decided.
+    Columns: sequence, round, position, node, token, outcome, p, fresh, difference (see `compared`).
     Raises `InputError` for a target of another vocabulary, a context it cannot read, and a number of rounds below 1.
     """
     if rounds is not None and rounds < 1:
@@ -44,14 +41,14 @@ def recheck(trace: Trace, target: LanguageModel, rounds: int | None = None) -> p
             f"the trace was recorded with ({trace.manifest['target']['name']})"
         )
     sampling = SamplingSettings(**trace.manifest["sampling"])
-    near = _settings_near(sampling, allowed(trace, target))
+    slack = allowed(trace, target)
     found = []
     for number in _spread(len(trace.rounds), rounds):
         step = trace.rounds.iloc[number]
         positions, rows = _replayed(trace, step, target)
         for record in positions.to_dict("records"):
             before, logits = rows[record["parent"] + 1]
-            found.append(record | _compared(record["p"], record["token"], logits, before, near))
+            found.append(record | compared(record["p"], record["token"], logits, before, sampling, slack))
     return pd.DataFrame(found, columns=[*KEPT, "fresh", "difference"])
 
 
@@ -118,30 +115,45 @@ def _replayed(trace: Trace, step: pd.Series, target: LanguageModel) -> tuple[pd.
     return positions, round_logits(context, guesses["token"].tolist(), target, parents=guesses["parent"].tolist())
 
 
-def _settings_near(sampling: SamplingSettings, slack: float) -> list[SamplingSettings]:
-    """The settings, and where they cut, those that cut a rounding earlier and later."""
-    cuts = sampling.top_k or sampling.top_p < 1.0 or sampling.min_p
-    if sampling.greedy or not cuts:
-        return [sampling]
-
-    def moved(sign: int) -> SamplingSettings:
-        top_p = sampling.top_p if sampling.top_p == 1.0 else min(max(sampling.top_p + sign * slack, 1e-9), 1.0)
-        top_k = max(sampling.top_k + sign, 1) if sampling.top_k else 0
-        return replace(sampling, top_k=top_k, top_p=top_p, min_p=min(sampling.min_p * (1 - sign * slack), 1.0))
-
-    return [sampling, moved(-1), moved(1)]
-
-
-def _compared(
-    p: float, token: int, logits: np.ndarray, before: list[int], near: list[SamplingSettings]
+def compared(
+    p: float, token: int, logits: np.ndarray, before: list[int], sampling: SamplingSettings, slack: float
 ) -> dict[str, float]:
-    candidates = [float(processed(logits, before, settings)[token]) for settings in near]
-    if not near[0].greedy:
-        return {"fresh": candidates[0], "difference": min(abs(p - other) for other in candidates)}
-    if candidates[0] == p:
-        return {"fresh": p, "difference": 0.0}
-    second, best = np.sort(scores := penalised(logits, before, near[0]))[-2:]
-    return {"fresh": candidates[0], "difference": float(best - (scores[token] if p else second))}
+    """fresh: the token's probability from these logits (vocab,) after the tokens `before`; difference: p from it.
+
+    Where top-k, top-p or min-p cut, a token at the edge may fall on either side by a rounding (`slack`, of a
+    probability): the difference is that from the nearest value that p can have then. At temperature 0, where p is 0 or
+    1, it is zero where the two agree and otherwise how far apart the logits are that decided.
+    """
+    fresh = float(processed(logits, before, sampling)[token])
+    scores = penalised(logits, before, sampling)
+    if sampling.greedy:
+        second, best = np.sort(scores)[-2:]
+        return {"fresh": fresh, "difference": 0.0 if p == fresh else float(best - (scores[token] if p else second))}
+    scores /= sampling.temperature
+    weights = np.exp(scores - scores.max())
+    loose, tight = (_kept(scores, weights, sampling, sign * slack) for sign in (1, -1))
+    low = high = 0.0
+    if loose[token]:
+        low = weights[token] / weights[loose].sum()
+        surely = tight | (np.arange(len(scores)) == token)
+        high = weights[token] / weights[surely].sum()
+    difference = max(low - p, p - high, 0.0)
+    return {"fresh": fresh, "difference": float(difference if tight[token] else min(difference, p))}
+
+
+def _kept(scores: np.ndarray, weights: np.ndarray, sampling: SamplingSettings, slack: float) -> np.ndarray:
+    """(vocab,) bools: the tokens that may be kept (slack above 0), or that surely are (below 0)."""
+    kept, k = np.ones(len(scores), dtype=bool), sampling.top_k
+    falling = np.argsort(-scores, kind="stable")
+    if 0 < k < len(scores):  # log odds move four times as far as probabilities
+        kept &= scores >= scores[falling[k - 1 if slack > 0 else k]] - 4 * slack
+        kept[falling[0]] = True
+    if sampling.top_p < 1.0:
+        mass = np.where(kept, weights, 0.0)[falling] / weights[kept].sum()
+        kept[falling[np.cumsum(mass) - mass >= sampling.top_p + slack]] = False
+    if sampling.min_p:
+        kept &= weights >= sampling.min_p * (1 - 4 * slack) * weights.max()
+    return kept
 
 
 def _spread(count: int, wanted: int | None) -> Iterator[int]:

@@ -4,22 +4,23 @@ import math
 
 import pytest
 
-from specworkbench.equivalence.law import decode_law, product_law, total_variation
+from specworkbench.equivalence.law import decode_law_memoised, product_law, total_variation
 from specworkbench.equivalence.numerics import RowDifference, rerun, sequence_tv_bound, watch
+from specworkbench.equivalence.toys import table_setup
 from specworkbench.errors import InputError
 from tests.equivalence.numerics.cases import FAULTS, embedded_setups, toy_setup
 
 
-def bound_of(setup, sequences=100, every=1):
+def bound_of(setup, sequences=200, every=1):
     return sequence_tv_bound(watch(setup, RowDifference(setup.target, setup.settings.sampling, every), 0, sequences))
 
 
 @pytest.mark.parametrize("name", ["rejected_token_stays", "penalties_frozen", "rows_shifted"])
 def test_it_bounds_the_exact_distance_of_a_fault_of_rows(name):
     _, fault, sampling = FAULTS[name]
-    setup = toy_setup(sampling, vocab=3, gamma=2, length=4).but(prompt=(0, 0))
+    setup = table_setup(1, vocab=4, sampling=sampling, prompt=(0, 0))
     faulty = fault(setup)
-    distance = total_variation(decode_law(faulty), product_law(setup.target, setup.prompt, setup.settings))
+    distance = total_variation(decode_law_memoised(faulty), product_law(setup.target, setup.prompt, setup.settings))
     bound = bound_of(faulty)
     assert 1e-3 < distance < bound.upper and bound.estimate < bound.upper
     assert bound_of(setup).upper < 1e-12
@@ -36,7 +37,7 @@ def test_it_is_the_mean_over_sequences_of_the_sum_of_differences():
 def test_rounds_left_out_are_made_up_for():
     _, fault, sampling = FAULTS["penalties_frozen"]
     setup = fault(toy_setup(sampling, vocab=20))
-    some, every = (bound_of(setup, 30, every).estimate for every in (3, 1))
+    some, every = (bound_of(setup, 12, every).estimate for every in (3, 1))
     assert some == pytest.approx(every, rel=0.5) and some != every
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from specworkbench.engine import SamplingSettings
 from specworkbench.engine.verifiers import make_verifier
-from specworkbench.equivalence.numerics import allowed, check_fresh_rows, recheck
+from specworkbench.equivalence.numerics import allowed, check_fresh_rows, processed, recheck
+from specworkbench.equivalence.numerics.recheck import compared
 from specworkbench.equivalence.setup import record
 from specworkbench.equivalence.toys import toy_model
 from specworkbench.equivalence.tree_toys import KINDS
@@ -80,17 +81,21 @@ def test_a_trace_of_the_embedded_pair_passes_in_its_dtype_and_against_float64():
 )
 def test_a_token_at_the_edge_may_fall_on_either_side(settings):
     """The row is changed by a rounding, so that another token is the last to be kept."""
-    from specworkbench.equivalence.numerics.recheck import _compared, _settings_near
-    from specworkbench.equivalence.numerics.settings import processed
-
     logits = np.log(np.array([0.5, 0.25, 0.25, 1e-9]))
     near = logits + np.array([1e-7, -1e-7, 1e-7, 0.0])
     p = processed(near, [], settings)
-    assert np.abs(p - processed(logits, [], settings)).max() > 0.2
+    assert np.abs(p - processed(logits, [], settings)).max() > 0.05
     for token in range(4):
-        compared = _compared(p[token], token, logits, [], _settings_near(settings, 1e-3))
-        assert compared["difference"] < 1e-3
-    assert _compared(0.4, 3, logits, [], _settings_near(settings, 1e-3))["difference"] > 0.3
+        assert compared(p[token], token, logits, [], settings, 1e-3)["difference"] < 1e-3
+        assert compared(p[token] + 0.4, token, logits, [], settings, 1e-3)["difference"] > 0.05
+
+
+@pytest.mark.parametrize("settings", SETTINGS[3:], ids=str)
+def test_where_no_token_is_at_the_edge_nothing_is_allowed_for(settings):
+    logits = np.log(np.array([0.4, 0.25, 0.2, 0.1, 0.05]))
+    p = processed(logits, [], settings)
+    for token in range(5):
+        assert compared(p[token] + 1e-5, token, logits, [], settings, 1e-3)["difference"] == pytest.approx(1e-5)
 
 
 def test_as_many_rounds_as_asked_are_replayed_the_first_and_the_last_among_them():
