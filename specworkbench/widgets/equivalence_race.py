@@ -20,7 +20,7 @@ from specworkbench.widgets.explorer import sentence_html, sentence_of
 from specworkbench.widgets.race_words import Runner, sentence_on, slots_html, verdicts_html
 
 EMPTY = "No race yet: press Run, or add points with race.add(name, tokens, log_e)."
-_REFRESH_SECONDS = 0.4
+_REFRESH_SECONDS = 1.0
 _INK = "color: var(--jp-ui-font-color1, inherit)"
 
 Factory = Callable[[], Iterable[Any]]

@@ -391,6 +391,28 @@ def test_numbers_and_words_follow_python(in_node):
     assert says == f"≠ p  {verdict(position, rule, playground.tokens)} {rule.says}"
 
 
+@pytest.mark.parametrize("rule", ["token", "residual |p − q|"])
+def test_the_browser_draws_what_the_twin_draws(in_node, rule):
+    """Every bar of the three figures, by place and size, and the glyphs above them."""
+    playground = OverlapPlayground(rule=rule)
+    code = """
+    const { el } = shown(state);
+    const bars = (node) => node.find((n) => n.tag === "rect" && n.attributes.x !== undefined
+      && !["swb-lane", "swb-grip"].includes(n.attributes.class)).map(({ attributes: a }) =>
+      ["x", "y", "width", "height"].map((name) => Number(a[name])));
+    const marks = el.find((n) => n.attributes.class === "swb-mark").map((n) => n.textContent).join("");
+    return [el.find((n) => n.tag === "figure").map(bars), marks];
+    """
+    drawn, marks = in_node(code, state=state_of(playground))
+    html = playground.to_html()
+    number = r'="([-\d.]+)"'
+    look = f"<rect x{number} y{number} width{number} height{number}"
+    for bars, figure in zip(drawn, html.split("<figure")[1:], strict=True):
+        twin = [[float(value) for value in found] for found in re.findall(look, figure)]
+        assert len(twin) >= 10 and np.array(bars) == pytest.approx(np.array(twin), abs=0.011)
+    assert marks == "".join(re.findall("[▲▼]", html))
+
+
 def test_sizes_that_differ_are_told_in_the_widget_and_can_be_left(in_node):
     code = """
     const { model, el, control } = shown(state);
