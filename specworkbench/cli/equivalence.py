@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specworkbench.cli import options as opt
-from specworkbench.cli.equivalence_words import PARTS, as_dict, comparison, show, show_comparison
-from specworkbench.cli.screen import INTERRUPTED, StopOnInterrupt, only_json, quiet_transformers
+from specworkbench.cli.equivalence_words import STAGES, as_dict, comparison, show, show_comparison
+from specworkbench.cli.screen import INTERRUPTED, StopOnInterrupt, only_json, quiet_transformers, say
 from specworkbench.errors import InputError
 
 if TYPE_CHECKING:
-    from specworkbench.experiments.against import Comparison
-    from specworkbench.experiments.equivalence import Check, Implementation
+    from specworkbench.experiments.against import Comparison, GreedyComparison
+    from specworkbench.experiments.equivalence import Check
+    from specworkbench.experiments.implementation import Implementation
     from specworkbench.workloads import Prompt
 
 NOT_SHOWN = 1
 """Exit code where the output was not found to follow the target."""
-WHOM = PARTS | {"theirs": "the other engine", "plain": "plain decoding"}
+TERMINAL_SECONDS, LOG_SECONDS = 0.3, 10.0
+"""Between two states of the bar, on a terminal and in a file."""
 
 Spec = Annotated[
     str,
@@ -93,95 +95,125 @@ def equivalence(
         "repetition_penalty": repetition_penalty,
     }  # fmt: skip
     with only_json(as_json):
-        wanted, texts = prepare(locals(), {name: value for name, value in given.items() if value is not None})
+        asked = SimpleNamespace(**locals())
+        wanted, texts = prepare(asked, {name: value for name, value in given.items() if value is not None})
         with StopOnInterrupt() as interrupt:
-            found, compared = run(wanted, texts, SimpleNamespace(**locals()), interrupt)
+            found, compared = run(wanted, texts, asked, interrupt)
     if as_json:
         from specworkbench.experiments.files import to_json
 
-        print(to_json(as_dict(found) | ({} if compared is None else {"against": comparison(compared)})))
+        more = {} if against is None else {"against": compared and comparison(compared)}
+        print(to_json(as_dict(found) | {"interrupted": interrupt.asked} | more))
     else:
         show(found)
         if compared is not None:
             show_comparison(compared)
+        elif against is not None:
+            print("the comparison was not finished, and is left out")
     if interrupt.asked:
+        say("interrupted")
         raise typer.Exit(INTERRUPTED)
     if {found.verdict, "not rejected" if compared is None else compared.verdict} != {"not rejected"}:
         raise typer.Exit(NOT_SHOWN)
 
 
-def prepare(asked: dict[str, Any], sampling: dict[str, Any]) -> tuple[Implementation, list[Prompt]]:
-    """Whom to test and on which prompts; judged before a model is loaded."""
+def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implementation, list[Prompt]]:
+    """Whom to test and on which prompts; all that can be judged without a model is judged here."""
     from specworkbench.engine import DecodeSettings, SamplingSettings, make_verifier
-    from specworkbench.experiments.against import ENGINES
-    from specworkbench.experiments.equivalence import Implementation
+    from specworkbench.experiments.implementation import Implementation
     from specworkbench.experiments.plan import ProposerSpec
     from specworkbench.workloads import load_prompts
 
     quiet_transformers()
-    if asked["tokens"] < 1:
-        raise InputError(f"tokens is {asked['tokens']}; at least 1 must be judged")
-    if asked["against"] not in (None, *ENGINES):
-        raise InputError(f"--against is {asked['against']!r}; choose one of {', '.join(ENGINES)}")
-    if asked["outputs"] < 1:
-        raise InputError(f"outputs is {asked['outputs']}; at least 1 must be drawn from each prompt")
-    if not 0.0 < asked["level"] < 1.0:
-        raise InputError(f"level is {asked['level']}; it must be between 0 and 1, such as 0.001")
-    own = SamplingSettings(**sampling)
-    heat = asked["draft_temperature"]
+    _refuse_numbers(asked)
+    own, heat = SamplingSettings(**sampling), asked.draft_temperature
     settings = DecodeSettings(
-        gamma=asked["gamma"],
-        max_new_tokens=asked["length"],
+        gamma=asked.gamma,
+        max_new_tokens=asked.length,
         sampling=own,
         draft_sampling=None if heat is None else replace(own, temperature=heat),
     )
-    make_verifier(asked["rule"], own)
-    target = asked["target"]
+    make_verifier(asked.rule, own)
+    spec = ProposerSpec.parse(asked.proposer).fitted(asked.target)
     wanted = Implementation(
-        target,
-        ProposerSpec.parse(asked["proposer"]).fitted(target),
-        asked["rule"],
-        settings,
-        asked["chat"],
-        asked["dtype"],
-        asked["device"],
-        asked["seed"],
-    )
-    source = asked["prompts"] or ("embedded" if target.startswith("embedded") else "general")
+        asked.target, spec, asked.rule, settings, asked.chat, asked.dtype, asked.device, asked.seed
+    )  # fmt: skip
+    source = asked.prompts or ("embedded" if asked.target.startswith("embedded") else "general")
     return wanted, load_prompts(source)
+
+
+def _refuse_numbers(asked: SimpleNamespace) -> None:
+    from specworkbench.experiments.against import ENGINES, refuse_numbers
+
+    if asked.tokens < 1:
+        raise InputError(f"--tokens is {asked.tokens}; at least 1 must be judged")
+    if asked.length < 1:
+        raise InputError(f"--length is {asked.length}; a continuation has at least 1 token")
+    if asked.jobs is not None and asked.jobs < 1:
+        raise InputError(f"--jobs is {asked.jobs}; at least 1 process must decode")
+    if not 0.0 < asked.level < 1.0:
+        raise InputError(f"--level is {asked.level:g}; it must be between 0 and 1, such as 0.001")
+    if asked.against not in (None, *ENGINES):
+        raise InputError(f"--against is {asked.against!r}; choose one of {', '.join(ENGINES)}")
+    if asked.engine_defaults and asked.against != "transformers":
+        raise InputError("--engine-defaults says how transformers is used; add --against transformers")
+    if asked.against is not None:
+        refuse_numbers(asked.outputs, asked.level)
 
 
 def run(
     wanted: Implementation, prompts: list[Prompt], asked: SimpleNamespace, interrupt: StopOnInterrupt
-) -> tuple[Check, Comparison | None]:
-    """The check, and the comparison if one was asked for, with a progress bar on standard error."""
-    from tqdm import tqdm
+) -> tuple[Check, Comparison | GreedyComparison | None]:
+    """The check, and the comparison if one was asked for and nobody stopped, with a bar on standard error."""
+    from specworkbench.experiments.against import compare, few, prepared, short
+    from specworkbench.experiments.equivalence import check, refuse_what_does_not_fit
+    from specworkbench.experiments.implementation import default_jobs
+    from specworkbench.experiments.workers import Workers
 
-    from specworkbench.experiments.against import compare, few
-    from specworkbench.experiments.equivalence import Workers, check, default_jobs, opened
-
-    opened(wanted)  # says what does not fit before processes are started
-    with (
-        tqdm(unit="token", file=sys.stderr, dynamic_ncols=True) as bar,
-        Workers(asked.jobs or default_jobs(wanted)) as workers,
-    ):
-
-        def advance(what: str, done: int, total: int, more: str = "") -> bool:
-            bar.set_description(WHOM[what], refresh=False)
-            bar.set_postfix_str(more, refresh=False)
-            bar.n, bar.total = min(done, total), total
-            bar.refresh()
-            return not interrupt.asked
-
-        def judged(part: str, done: int, log_e: float) -> bool:
-            return advance(part, done, asked.tokens, f"log10 E {log_e / math.log(10):.1f}")
-
-        found = check(wanted, prompts, tokens=asked.tokens, level=asked.level, workers=workers, watch=judged)
+    # Whatever does not fit is said before anything is decoded, and before processes are started.
+    refuse_what_does_not_fit(wanted, prompts, asked.tokens, asked.level)
+    if asked.against is not None:
+        prepared(
+            short(wanted), asked.against, few(prompts), asked.outputs, asked.level, asked.engine_defaults
+        )  # fmt: skip
+    with Progress(interrupt) as progress, Workers(asked.jobs or default_jobs(wanted)) as workers:
+        found = check(wanted, prompts, tokens=asked.tokens, level=asked.level, workers=workers, watch=progress)
         if asked.against is None or interrupt.asked:
             return found, None
-        bar.unit = "output"
         compared = compare(
             wanted, asked.against, few(prompts), outputs=asked.outputs, level=asked.level,
-            defaults=asked.engine_defaults, workers=workers, watch=advance,
+            defaults=asked.engine_defaults, workers=workers, watch=progress,
         )  # fmt: skip
     return found, compared
+
+
+class Progress:
+    """A bar on standard error for one part of the work after the other; a part goes on while nobody interrupts.
+
+    progress(part, done, total, log_e) is False once Ctrl-C was pressed.
+    """
+
+    def __init__(self, interrupt: StopOnInterrupt):
+        self._interrupt, self._part = interrupt, ""
+
+    def __enter__(self) -> Progress:
+        from tqdm import tqdm
+
+        often = TERMINAL_SECONDS if sys.stderr.isatty() else LOG_SECONDS
+        self._bar = tqdm(file=sys.stderr, dynamic_ncols=True, mininterval=often, leave=False, desc="starting")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def __call__(self, part: str, done: int, total: int, log_e: float | None = None) -> bool:
+        if part != self._part:
+            self._part = part
+            words, self._bar.unit = STAGES[part]
+            self._bar.set_postfix_str("", refresh=False)
+            self._bar.set_description(words, refresh=False)
+            self._bar.reset(total)
+        if log_e is not None:
+            self._bar.set_postfix_str(f"log10 E {log_e / math.log(10):.1f}", refresh=False)
+        self._bar.update(min(done, total) - self._bar.n)
+        return not self._interrupt.asked

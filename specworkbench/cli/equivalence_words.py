@@ -8,25 +8,37 @@ from typing import TYPE_CHECKING, Any
 from specworkbench.cli.screen import printable, screen
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from specworkbench.equivalence.judge import Judgement
-    from specworkbench.experiments.against import Comparison
+    from specworkbench.experiments.against import Comparison, GreedyComparison
     from specworkbench.experiments.equivalence import Check
+    from specworkbench.experiments.greedy import Divergences
 
 PARTS = {"subject": "the implementation", "positive": "positive control", "null": "null control"}
+
+STAGES = {
+    "rows": ("rows against single-token rows", "prompt"),
+    "greedy": ("greedy outputs", "prompt"),
+    **{part: (words, "token") for part, words in PARTS.items()},
+    "theirs": ("outputs of the other engine", "output"),
+    "plain": ("outputs of plain decoding", "output"),
+}
+"""What is at work, in words, and what is counted; when outputs are drawn, they are counted as well."""
 
 
 def as_dict(found: Check) -> dict[str, Any]:
     """All of it as one JSON object."""
-    from specworkbench.experiments.equivalence import described
-
     return {
         "verdict": found.verdict,
         "sentence": sentence(found),
-        "implementation": described(found.implementation),
+        "implementation": found.implementation.described(),
         "lossless": found.lossless,
-        "rows": vars(found.rows),
-        "law_bound": found.law_bound._asdict(),
-        **{part: judgement(getattr(found, part)) for part in PARTS},
+        "rows": found.rows and vars(found.rows),
+        "law_bound": found.law_bound and found.law_bound._asdict(),
+        **({} if found.divergences is None else {"divergences": diverged(found.divergences)}),
+        **{part: None for part in PARTS},
+        **{part: judgement(judged) for part, judged in found.judged.items()},
     }
 
 
@@ -37,6 +49,7 @@ def judgement(found: Judgement) -> dict[str, Any]:
         "rejected_by": found.rejected_by,
         "level": found.level,
         "tokens": found.tokens,
+        "guided": found.guided,
         "decided_at": found.decided_at,
         "e_value": math.exp(found.log_e) if found.log_e < 700 else None,
         "log10_e": found.log_e / math.log(10) if math.isfinite(found.log_e) else None,
@@ -54,11 +67,18 @@ def judgement(found: Judgement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def comparison(found: Comparison) -> dict[str, Any]:
+def diverged(found: Divergences) -> dict[str, Any]:
+    """By prompt, where greedy outputs part, as plain values; null where they do not."""
+    return {prompt: each and vars(each) | {"sentence": each.sentence} for prompt, each in found.items()}
+
+
+def comparison(found: Comparison | GreedyComparison) -> dict[str, Any]:
     """A comparison as plain values."""
+    said = {"engine": found.engine, "verdict": found.verdict, "sentence": comparison_sentence(found)}
+    if not hasattr(found, "subject"):
+        return said | {"divergences": diverged(found.divergences)}
     return {
-        "engine": found.engine,
-        "verdict": found.verdict,
+        **said,
         **{part: getattr(found, part).as_dict() for part in PARTS},
         "law": {
             prompt: {**vars(outcome), "adjusted": found.adjusted[prompt], "sentence": outcome.sentence}
@@ -68,40 +88,108 @@ def comparison(found: Comparison) -> dict[str, Any]:
 
 
 def sentence(found: Check) -> str:
-    """The verdict in words."""
-    subject, positive = found.subject, found.positive
-    if found.null.rejected:
-        return "undecided: plain decoding itself was rejected, so something is wrong with the tests or the model's rows"
-    if not positive.rejected:
+    """The verdict in words, and what to do where there is none."""
+    subject, positive, null = found.subject, found.positive, found.null
+    if None in (subject, positive, null):
+        judged = f"{positive.tokens} tokens of the positive control" if positive else "nothing"
+        return f"undecided: stopped before the implementation was judged ({judged} had been)"
+    if null.rejected:
         return (
-            f"undecided: the positive control was not rejected within {positive.tokens} tokens; "
-            "judge more of them, or propose more often"
+            f"undecided: plain decoding itself was rejected, which chance does in at most {null.level:g} of all runs; "
+            "take another seed, and if it happens again, the model's rows are not to be trusted"
         )
+    if not positive.rejected:
+        return _blind(positive)
     if subject.rejected:
-        first = f" after {subject.decided_at} tokens" if subject.decided_at else f" on {subject.tokens} tokens"
-        said = "as it must be, for the rule is lossy" if not found.lossless else "the output does not follow the target"
-        return f"rejected{first} by {', '.join(subject.rejected_by)}: {said}"
+        return _rejected(found)
     if found.rows.kind != "rounding":
         return f"rejected: the tokens follow the rows that they were drawn from, and there is {found.rows.sentence}"
+    if found.verdict == "rejected":
+        return "rejected: greedy outputs part from those of plain decoding, and not by rounding"
     short = f" ({subject.wanted} were asked for)" if subject.tokens < subject.wanted else ""
+    lossy = "" if found.lossless else ", though the rule is lossy: judge more tokens to see its bias"
     return (
         f"not rejected on {subject.tokens} tokens{short}: a total variation of {subject.detectable_tv:.3f} over the "
-        f"declared cells would have shown; what is left over them is at most {subject.tv_bound['cells']:.3f}"
+        f"declared cells would have shown; what is left over them is at most {subject.tv_bound['cells']:.3f}{lossy}"
     )
+
+
+def _blind(positive: Judgement) -> str:
+    """The positive control was not rejected: the tests could not have seen a fault."""
+    if not positive.guided:
+        return (
+            f"undecided: nothing was proposed in {positive.tokens} tokens, so that there was nothing to verify; "
+            "choose other prompts, settings of the proposer that let it find something, or longer continuations"
+        )
+    share = f", {positive.guided} of them after a guess" if positive.guided < positive.tokens else ""
+    return (
+        f"undecided: the positive control, which has a fault, was not rejected within {positive.tokens} tokens{share}; "
+        "judge more tokens"
+    )
+
+
+def _rejected(found: Check) -> str:
+    subject = found.subject
+    first = f" after {subject.decided_at} tokens" if subject.decided_at else f" on {subject.tokens} tokens"
+    said = "the output does not follow the target"
+    if not found.lossless:
+        said += ", as it must be, for the rule is lossy"
+    return f"rejected{first} by {', '.join(subject.rejected_by)}: {said}"
+
+
+def comparison_sentence(found: Comparison | GreedyComparison) -> str:
+    """Who differs from whom, in words, and what to do where nobody knows."""
+    engine = found.engine["engine"]
+    if not hasattr(found, "subject"):
+        parted = sum(each is not None for each in found.divergences.values())
+        how = {"rejected": ", not all of them by rounding", "not rejected": ", by rounding alone" if parted else ""}
+        return (
+            f"{found.verdict}: {parted} of {len(found.divergences)} greedy outputs part from those of {engine}"
+            f"{how[found.verdict]}"
+        )
+    if found.null.differ:
+        return (
+            f"undecided: plain decoding differs from itself, which chance does in at most {found.null.level:g} of all "
+            "runs; take another seed"
+        )
+    if not found.positive.differ:
+        return (
+            f"undecided: outputs with a fault were not told from those of {engine}; draw more outputs of each prompt"
+        )
+    theirs = f"; the outputs of {engine} do not follow the target's own law" if found.theirs_rejected else ""
+    if found.subject.differ:
+        return f"rejected: the outputs differ from those of {engine}{theirs}"
+    return f"not rejected: no difference from the outputs of {engine} was found{theirs}"
 
 
 def show(found: Check) -> None:
     """The tests as a table, the slots of a rejected implementation, and the verdict."""
+    console = screen()
+    if found.judged:
+        console.print(_tests(found))
+        _line(f"p-values after Holm, level {found.positive.level:g}; – where a test does not apply")
+    if found.subject is not None and found.subject.rejected:
+        console.print(_slots(found.subject))
+    if found.rows is not None:
+        _line(f"rows: {found.rows.sentence}")
+        _line(f"so rounding moves the law of a whole continuation by at most {found.law_bound.upper:.2g}")
+    if found.divergences is not None:
+        _show_divergences(found.divergences, "plain decoding")
+    _line(sentence(found))
+
+
+def _tests(found: Check) -> Table:
+    """One row for each part that was judged, one column for each test."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    console = screen()
-    names = list(found.subject.outcomes)
+    names = list(found.positive.outcomes)
     table = Table("", "tokens", "decided at", *names, "TV bound", "detectable TV", "rejected", box=SIMPLE_HEAD)
-    for part, words in PARTS.items():
-        judged: Judgement = getattr(found, part)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for part, judged in found.judged.items():
         table.add_row(
-            words,
+            PARTS[part],
             str(judged.tokens),
             "" if judged.decided_at is None else str(judged.decided_at),
             *(_p_value(judged.adjusted.get(name)) for name in names),
@@ -109,29 +197,51 @@ def show(found: Check) -> None:
             f"{judged.detectable_tv:.3f}",
             "yes" if judged.rejected else "no",
         )
-    console.print(table)
-    console.print(f"p-values after Holm, level {found.subject.level:g}; – where a test does not apply")
-    if found.subject.rejected:
-        slots = Table("position", "", "tokens", "log10 E", "strongest alternative", box=SIMPLE_HEAD)
-        for row in found.subject.slots.to_dict("records"):
-            kind = "judged" if row["guided"] else "bonus or plain"
-            slots.add_row(
+    return table
+
+
+def _slots(judged: Judgement) -> Table:
+    """Which position of the round holds the evidence."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table("position", "", "tokens", "log10 E", "strongest alternative", box=SIMPLE_HEAD)
+    for column in (0, 2, 3):
+        table.columns[column].justify = "right"
+    for row in judged.slots.to_dict("records"):
+        if row["tokens"]:
+            kind = "after a guess" if row["guided"] else "bonus or plain"
+            table.add_row(
                 str(row["slot"]), kind, str(row["tokens"]), f"{row['log_e'] / math.log(10):.1f}", str(row["best"])
             )  # fmt: skip
-        console.print(slots)
-    console.print(printable(f"rows: {found.rows.sentence}"))
-    console.print(f"so rounding moves the law of a whole continuation by at most {found.law_bound.upper:.2g}")
-    console.print(printable(sentence(found)))
+    return table
 
 
-def show_comparison(found: Comparison) -> None:
+def _show_divergences(found: Divergences, engine: str) -> None:
+    parted = {prompt: each for prompt, each in found.items() if each is not None}
+    _line(f"greedy outputs of {len(found)} prompts: {len(found) - len(parted)} are those of {engine}")
+    for prompt, each in parted.items():
+        _line(f"  {prompt}: {each.sentence}")
+
+
+def show_comparison(found: Comparison | GreedyComparison) -> None:
     """Who differs from whom, in sentences."""
-    console = screen()
-    console.print(printable(f"\nagainst {found.engine['engine']}: {found.verdict}"))
-    for part, words in PARTS.items():
-        console.print(printable(f"  {words}: {getattr(found, part).sentence}"))
-    for prompt, outcome in found.law.items():
-        console.print(printable(f"  the other engine against the target's own law, {prompt}: {outcome.sentence}"))
+    engine = found.engine["engine"]
+    _line("")
+    if not hasattr(found, "subject"):
+        _show_divergences(found.divergences, engine)
+    else:
+        for part, words in PARTS.items():
+            other = "itself" if part == "null" else engine
+            _line(f"{words} against {other}: {getattr(found, part).sentence}")
+        for prompt, outcome in found.law.items():
+            _line(f"{engine} against the target's own law, {prompt}: {outcome.sentence}")
+    _line(f"against {engine}: {comparison_sentence(found)}")
+
+
+def _line(text: str) -> None:
+    """A sentence, however long, on one line, safe to show."""
+    screen().print(printable(text), soft_wrap=True)
 
 
 def _p_value(value: float | None) -> str:

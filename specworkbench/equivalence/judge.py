@@ -20,6 +20,7 @@ from specworkbench.equivalence.statistics import (
     partition_tv,
     tv_bound,
 )
+from specworkbench.errors import InputError
 
 FAMILY = ("e-process", "overweight", "acceptance", "cells")
 """The tests that are declared beforehand; Holm's procedure keeps their common level."""
@@ -30,8 +31,9 @@ class Judgement:
     """What the family of tests says. level: of the whole family.
 
     tokens: how many were judged; wanted: how many were asked for (fewer were judged where the e-process decided, or
-    where there were no more); decided_at: after how many tokens the e-process did, or None; log_e: its largest
-    logarithm (natural); outcomes: by test; adjusted: Holm's p-values of the tests that apply.
+    where there were no more); guided: how many of them stand where there was a guess; decided_at: after how many tokens
+    the e-process decided, or None; log_e: its largest logarithm (natural); outcomes: by test; adjusted: Holm's p-values
+    of the tests that apply.
 
     tv, tv_bound: by partition, the observed total variation over it and its upper bound at the level; detectable_tv:
     the smallest total variation over `CELLS` that this number of tokens shows with probability 0.9. slots: which
@@ -41,6 +43,7 @@ class Judgement:
     level: float
     wanted: int
     tokens: int
+    guided: int
     decided_at: int | None
     log_e: float
     outcomes: dict[str, Test]
@@ -74,8 +77,13 @@ def judge(
     slots: gamma + 1. watch: told how many tokens have been judged, and the logarithm of the E-value, after each
     part; where it returns False nothing more is judged.
     The tests for a fixed number of tokens are computed on what was judged: where the e-process stopped the run, they
-    only say where the fault lies.
+    only say where the fault lies. Raises `InputError` for a number of tokens or a level out of range, and where there
+    is no evidence at all.
     """
+    if tokens < 1:
+        raise InputError(f"tokens is {tokens}; at least 1 must be judged")
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.001")
     process = EProcess(level / len(FAMILY), slots)
     kept: list[Evidence] = []
     for part in parts:
@@ -85,6 +93,8 @@ def judge(
         stopped = watch is not None and watch(process.tokens, process.log_e) is False
         if stopped or process.rejected or process.tokens >= tokens:
             break
+    if not kept:
+        raise InputError("there is no evidence to judge; decode at least one sequence")
     evidence = Evidence.concatenate(kept)
     n = len(evidence)
     outcomes = {
@@ -99,6 +109,7 @@ def judge(
         level=level,
         wanted=tokens,
         tokens=n,
+        guided=int(evidence.guided.sum()),
         decided_at=process.decided_at,
         log_e=process.largest_log_e,
         outcomes=outcomes,

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from specworkbench.engine.proposers import DraftModelProposer, NgramProposer, NoProposer
 from specworkbench.equivalence.others import (
     AssistedGeneration,
     OurDecoding,
+    SequenceCells,
     SequenceOutcome,
     TwoSamples,
+    permutations_for,
     sequence_cells,
     sequence_test,
     two_samples,
 )
 from specworkbench.equivalence.statistics import holm
+from specworkbench.equivalence.statistics.two_sample import LARGEST_GROUP
 from specworkbench.errors import InputError
-from specworkbench.experiments.equivalence import Implementation, Workers, opened
+from specworkbench.experiments.greedy import Divergences, biased, divergences
+from specworkbench.experiments.implementation import Implementation, opened
+from specworkbench.experiments.workers import Workers
 from specworkbench.workloads import Prompt
 
 ENGINES = ("plain", "transformers")
 CHUNK = 25
 """Outputs of a prompt that one task draws."""
+LENGTH = 6
+"""Tokens of an output that is drawn many times."""
+MOST_OUTPUTS = LARGEST_GROUP // 2
+LEAST_LEVEL = 1e-4
+
+Tokens = tuple[int, ...]
+Watch = Callable[[str, int, int], bool | None]
 
 
 def few(prompts: Sequence[Prompt]) -> list[Prompt]:
@@ -41,27 +54,42 @@ class Engine:
     wanted: Implementation
     defaults: bool = False
 
-    def open(self) -> OurDecoding | AssistedGeneration:
-        """Raises `InputError` for a proposer that transformers has no counterpart of."""
-        parts, settings = opened(self.wanted), self.wanted.settings
-        if self.name == "ours":
-            return OurDecoding(parts.target, settings, parts.proposer, parts.verifier)
-        kind = type(parts.proposer)
-        if kind not in (DraftModelProposer, NgramProposer, NoProposer):
-            raise InputError(
-                f"transformers is compared with the proposers draft_model, ngram and none, and not with "
-                f"{parts.proposer.name}; compare it with plain decoding"
-            )
-        draft = parts.proposer.draft if kind is DraftModelProposer else None
-        return AssistedGeneration(
-            parts.target, draft, settings, prompt_lookup=kind is NgramProposer, defaults=self.defaults
+
+@lru_cache(maxsize=8)
+def engine_opened(engine: Engine) -> OurDecoding | AssistedGeneration:
+    """The engine, ready to draw. Raises `InputError` for a proposer that transformers has no counterpart of."""
+    parts, settings = opened(engine.wanted), engine.wanted.settings
+    if engine.name == "ours":
+        return OurDecoding(parts.target, settings, parts.proposer, parts.verifier)
+    kind = type(parts.proposer)
+    if kind not in (DraftModelProposer, NgramProposer, NoProposer):
+        raise InputError(
+            "transformers has a counterpart of the proposers draft_model, ngram and none, and not of "
+            f"{parts.proposer.name}; compare it with plain decoding"
         )
+    draft = parts.proposer.draft if kind is DraftModelProposer else None
+    lookup = kind is NgramProposer
+    return AssistedGeneration(parts.target, draft, settings, prompt_lookup=lookup, defaults=engine.defaults)
 
 
 def outputs_of(engine: Engine, prompt: str, count: int, first: int) -> list[tuple[int, ...]]:
     """Outputs first .. first + count - 1 of a prompt."""
     ids = opened(engine.wanted).target.encode(prompt, engine.wanted.chat)
-    return engine.open().draw(ids, count, seed=engine.wanted.seed, first=first)
+    return engine_opened(engine).draw(ids, count, seed=engine.wanted.seed, first=first)
+
+
+def other_engine(wanted: Implementation, engine: str, defaults: bool = False) -> Engine:
+    """Whom an implementation is compared with: "plain" or "transformers", which is left its defaults where asked.
+
+    Raises `InputError` for another name, or where the engine cannot do what the implementation does.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"there is no engine {engine!r} to compare with; choose one of {', '.join(ENGINES)}")
+    if defaults and engine == "plain":
+        raise InputError("plain decoding has no defaults of its own; leave them to transformers, or to nobody")
+    theirs = Engine("ours", wanted.plain()) if engine == "plain" else Engine("transformers", wanted, defaults)
+    engine_opened(theirs)
+    return theirs
 
 
 @dataclass(frozen=True)
@@ -93,26 +121,50 @@ class Comparison:
         return any(value <= self.subject.level for value in self.adjusted.values())
 
 
+@dataclass(frozen=True)
+class GreedyComparison:
+    """Two engines at temperature 0, where an output is no draw: where they part, by prompt."""
+
+    engine: dict[str, Any]
+    divergences: Divergences
+
+    @property
+    def verdict(self) -> str:
+        """"rejected" where they part by more than rounding, else "not rejected"."""
+        return "rejected" if biased(self.divergences) else "not rejected"
+
+
+def short(wanted: Implementation, length: int = LENGTH) -> Implementation:
+    """The same with outputs of so many tokens; at temperature 0, where each is drawn once, as it is."""
+    if wanted.settings.sampling.greedy:
+        return wanted
+    return replace(wanted, settings=replace(wanted.settings, max_new_tokens=length))
+
+
 def compare(
     wanted: Implementation,
     engine: str,
     prompts: Sequence[Prompt],
     *,
     outputs: int = 300,
-    length: int = 6,
+    length: int = LENGTH,
     level: float = 1e-3,
     defaults: bool = False,
     workers: Workers,
-    watch: Callable[[str, int, int], Any] | None = None,
-) -> Comparison:
+    watch: Watch | None = None,
+) -> Comparison | GreedyComparison | None:
     """Draw `outputs` outputs of `length` tokens of every prompt from both engines, and test them against each other.
 
-    watch: told whose outputs are drawn, how many of them there are, and how many there will be.
+    At temperature 0 each prompt is continued once, as far as the settings say. watch: told whose outputs are drawn, how
+    many of them there are, and how many there will be; with False it stops everything, and there is no answer. Raises
+    `InputError`, before anything is drawn, for what `other_engine` and `refuse_numbers` refuse, and for fewer outputs
+    than the target's law can be tested with.
     """
-    wanted = replace(wanted, settings=replace(wanted.settings, max_new_tokens=length))
+    wanted = short(wanted, length)
+    theirs, cells = prepared(wanted, engine, prompts, outputs, level, defaults)
+    if wanted.settings.sampling.greedy:
+        return _compare_greedy(wanted, theirs, prompts, workers, watch)
     plain = Engine("ours", wanted.plain())
-    theirs = plain if engine == "plain" else Engine("transformers", wanted, defaults)
-    theirs.open()  # refuses before anything is drawn
     who = {
         "theirs": theirs,
         "positive": Engine("ours", wanted.faulty()),
@@ -121,16 +173,29 @@ def compare(
     }
     if engine != "plain":
         who["plain"] = plain
-    drawn = {name: _drawn(each, name, prompts, outputs, workers, watch) for name, each in who.items()}
+    drawn: dict[str, list[Tokens]] = {}
+    for name, each in who.items():
+        found = _drawn(each, name, prompts, outputs, workers, watch)
+        if found is None:
+            return None
+        drawn[name] = found
     names = [prompt.id for prompt in prompts for _ in range(outputs)]
 
     def versus(ours: str, other: str) -> TwoSamples:
-        return two_samples(drawn[ours], drawn[other], groups_a=names, groups_b=names, level=level, seed=wanted.seed)
+        return two_samples(
+            drawn[ours], drawn[other], groups_a=names, groups_b=names, level=level,
+            permutations=permutations_for(level), seed=wanted.seed,
+        )  # fmt: skip
 
-    law = {} if engine == "plain" else _against_law(wanted, prompts, drawn["theirs"], outputs, level)
-    described = {"engine": "plain decoding"} if engine == "plain" else theirs.open().describe()
+    law = {
+        prompt.id: sequence_test(
+            drawn["theirs"][number * outputs : (number + 1) * outputs], cells[prompt.id], level=level / len(prompts)
+        )
+        for number, prompt in enumerate(prompts)
+        if cells
+    }
     return Comparison(
-        described,
+        _description(theirs),
         versus("subject", "theirs"),
         versus("positive", "theirs"),
         versus("null", "theirs" if engine == "plain" else "plain"),
@@ -139,32 +204,62 @@ def compare(
     )
 
 
+def prepared(
+    wanted: Implementation, engine: str, prompts: Sequence[Prompt], outputs: int, level: float, defaults: bool
+) -> tuple[Engine, dict[str, SequenceCells]]:
+    """The other engine, and by prompt the partition on which its outputs are judged; raises what `compare` does."""
+    theirs = other_engine(wanted, engine, defaults)
+    if wanted.settings.sampling.greedy:
+        return theirs, {}
+    refuse_numbers(outputs, level)
+    return theirs, {} if engine == "plain" else cells_of(wanted, tuple(prompts), outputs)
+
+
+def refuse_numbers(outputs: int, level: float) -> None:
+    """Raises `InputError` for numbers of outputs, or levels, that the comparison cannot do with."""
+    if not 1 <= outputs <= MOST_OUTPUTS:
+        raise InputError(f"outputs is {outputs}; from each prompt 1 to {MOST_OUTPUTS} can be drawn")
+    if not LEAST_LEVEL <= level < 1.0:
+        raise InputError(
+            f"level is {level:g}; outputs are compared by permutations, which reach levels from {LEAST_LEVEL:g} to 1"
+        )
+
+
+@lru_cache(maxsize=4)
+def cells_of(wanted: Implementation, prompts: tuple[Prompt, ...], outputs: int) -> dict[str, SequenceCells]:
+    """The partition of each prompt's outputs, by the target's rows alone."""
+    target = opened(wanted).target
+    return {
+        prompt.id: sequence_cells(target, target.encode(prompt.text, wanted.chat), wanted.settings, outputs)
+        for prompt in prompts
+    }
+
+
 def _drawn(
-    engine: Engine, name: str, prompts: Sequence[Prompt], outputs: int, workers: Workers,
-    watch: Callable[[str, int, int], Any] | None,
-) -> list[tuple[int, ...]]:  # fmt: skip
-    """All outputs of one engine, prompt after prompt."""
+    engine: Engine, name: str, prompts: Sequence[Prompt], outputs: int, workers: Workers, watch: Watch | None
+) -> list[Tokens] | None:
+    """All outputs of one engine, prompt after prompt; None where it was stopped."""
     tasks = [
         (engine, prompt.text, min(CHUNK, outputs - first), first)
         for prompt in prompts
         for first in range(0, outputs, CHUNK)
     ]
-    found: list[tuple[int, ...]] = []
+    found: list[Tokens] = []
     for part in workers.map(outputs_of, tasks):
         found += part
-        if watch is not None:
-            watch(name, len(found), outputs * len(prompts))
+        if watch is not None and watch(name, len(found), outputs * len(prompts)) is False:
+            return None
     return found
 
 
-def _against_law(
-    wanted: Implementation, prompts: Sequence[Prompt], drawn: list[tuple[int, ...]], outputs: int, level: float
-) -> dict[str, SequenceOutcome]:
-    """Outputs of every prompt against the target's masses of cells that know nothing of them."""
-    target, found = opened(wanted).target, {}
-    for number, prompt in enumerate(prompts):
-        ids = target.encode(prompt.text, wanted.chat)
-        cells = sequence_cells(target, ids, wanted.settings, outputs)
-        mine = drawn[number * outputs : (number + 1) * outputs]
-        found[prompt.id] = sequence_test(mine, cells, level=level / len(prompts))
-    return found
+def _compare_greedy(
+    wanted: Implementation, theirs: Engine, prompts: Sequence[Prompt], workers: Workers, watch: Watch | None
+) -> GreedyComparison | None:
+    others = workers.map(outputs_of, [(theirs, prompt.text, 1, 0) for prompt in prompts])
+    told = None if watch is None else lambda done, total: watch("theirs", done, total)
+    found = divergences(wanted, prompts, workers, lambda prompt: next(others)[0], told)
+    return None if found is None else GreedyComparison(_description(theirs), found)
+
+
+def _description(engine: Engine) -> dict[str, Any]:
+    return {"engine": "plain decoding"} if engine.name == "ours" else engine_opened(engine).describe()

@@ -7,10 +7,17 @@ own rows: `sequence_cells`, `sequence_test`. Where no row is known: `two_samples
 from specworkbench.equivalence.others.assisted import AssistedGeneration
 from specworkbench.equivalence.others.ours import OurDecoding
 from specworkbench.equivalence.others.partition import SequenceCells, SequenceOutcome, sequence_cells, sequence_test
-from specworkbench.equivalence.others.samples import Samples, TwoSamples, read_samples, two_samples, write_samples
+from specworkbench.equivalence.others.samples import (
+    Samples,
+    TwoSamples,
+    permutations_for,
+    read_samples,
+    two_samples,
+    write_samples,
+)
 
 __all__ = [
     "AssistedGeneration", "OurDecoding",
     "SequenceCells", "SequenceOutcome", "sequence_cells", "sequence_test",
-    "Samples", "TwoSamples", "read_samples", "two_samples", "write_samples",
+    "Samples", "TwoSamples", "permutations_for", "read_samples", "two_samples", "write_samples",
 ]  # fmt: skip

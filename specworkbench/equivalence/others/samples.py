@@ -126,7 +126,7 @@ def two_samples(
     if (permutations + 1) * level < len(FAMILY):
         raise InputError(
             f"{permutations} permutations cannot reach the level {level:g} in a family of {len(FAMILY)} tests; "
-            f"take at least {int(np.ceil(len(FAMILY) / level))}"
+            f"take at least {permutations_for(level, 1)}"
         )
     outputs_a, outputs_b = checked(a, "the first sample"), checked(b, "the second sample")
     groups_a, groups_b = _groups(outputs_a, groups_a, outputs_b, groups_b)
@@ -142,6 +142,11 @@ def two_samples(
     return TwoSamples(
         len(outputs_a), len(outputs_b), len(names), tuple(family.values()), adjusted, cells, tv, detectable, level
     )
+
+
+def permutations_for(level: float, least: int = 4000) -> int:
+    """As many permutations as the level needs in this family, and not fewer than `least`."""
+    return max(least, int(np.ceil(len(FAMILY) / level)))
 
 
 def prefix_test(

@@ -1,0 +1,107 @@
+"""`Implementation`: whom the tests of equivalence are about, by names alone, so that any process can open it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from specworkbench.engine.contracts import Proposer, Verifier
+from specworkbench.engine.loop import DecodeSettings, decode_rounds
+from specworkbench.engine.loop import Sequence as Decoding
+from specworkbench.engine.models import LanguageModel, load_model
+from specworkbench.engine.proposers import make_proposer
+from specworkbench.engine.rng import Streams, work_dtype
+from specworkbench.engine.verifiers import make_verifier
+from specworkbench.equivalence.evidence import Evidence
+from specworkbench.equivalence.faults import FaultyVerifier, control_for
+from specworkbench.equivalence.monitor import Monitor
+from specworkbench.experiments.plan import PLAIN, ProposerSpec
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """What is tested, by names and settings alone.
+
+    settings: max_new_tokens is the length of each continuation. seed: of its random streams. fault: "" or a key of
+    `equivalence.faults.FAULTS`.
+    """
+
+    target: str
+    proposer: ProposerSpec
+    rule: str | None = None
+    settings: DecodeSettings = field(default_factory=lambda: DecodeSettings(max_new_tokens=64))
+    chat: bool = False
+    dtype: str | None = None
+    device: str | None = None
+    seed: int = 0
+    fault: str = ""
+
+    def plain(self) -> Implementation:
+        """Plain decoding of the same target with other draws."""
+        return replace(self, proposer=ProposerSpec(PLAIN), rule=None, fault="", seed=self.seed + 1)
+
+    def faulty(self) -> Implementation:
+        """The same with a fault that the tests must find."""
+        fault = control_for(self.settings.sampling.greedy, self.proposer.name != PLAIN)
+        return replace(self, fault=fault, seed=self.seed + 2)
+
+    def described(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return asdict(self) | {"proposer": self.proposer.label}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The parts of an implementation, loaded."""
+
+    target: LanguageModel
+    proposer: Proposer
+    verifier: Verifier
+
+
+@lru_cache(maxsize=4)
+def _target(name: str, dtype: str | None, device: str | None) -> LanguageModel:
+    return load_model(name, dtype=dtype, device=device)
+
+
+@lru_cache(maxsize=4)
+def _proposer(spec: ProposerSpec, name: str, dtype: str | None, device: str | None) -> Proposer:
+    return make_proposer(spec.name, target=_target(name, dtype, device), draft=spec.weights, **dict(spec.settings))
+
+
+def opened(wanted: Implementation) -> Opened:
+    """Load what an implementation names, once. Raises `InputError` for what does not exist or does not fit together."""
+    where = (wanted.target, wanted.dtype, wanted.device)
+    target, proposer = _target(*where), _proposer(wanted.proposer, *where)
+    verifier = make_verifier(wanted.rule, wanted.settings.sampling, proposer)
+    return Opened(target, proposer, FaultyVerifier(verifier, wanted.fault) if wanted.fault else verifier)
+
+
+def begun(wanted: Implementation, prompt: str, index: int) -> Decoding:
+    """The prompt as sequence number `index`; its draws depend on the seed and that number alone.
+
+    Raises `InputError` where the prompt does not fit the target.
+    """
+    parts = opened(wanted)
+    streams = Streams(wanted.seed, parts.target.device, work_dtype(parts.target.device))
+    ids = parts.target.encode(prompt, wanted.chat)
+    return Decoding(parts.target, ids, parts.proposer, parts.verifier, wanted.settings, streams, index)
+
+
+def evidence_of(wanted: Implementation, prompt: str, index: int) -> Evidence:
+    """Decode one prompt as sequence number `index`, and keep what the tests need of it."""
+    sequence = begun(wanted, prompt, index)
+    monitor = Monitor(sequence.verifier.name)
+    for step in decode_rounds(sequence):
+        monitor(step)
+    return monitor.take()
+
+
+def default_jobs(wanted: Implementation) -> int:
+    """A process a core for the small embedded family on a CPU; one otherwise."""
+    embedded = wanted.target.startswith("embedded") and wanted.device in (None, "cpu") and not torch.cuda.is_available()
+    return (os.cpu_count() or 1) if embedded else 1
