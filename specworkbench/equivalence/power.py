@@ -7,7 +7,7 @@ or outputs. Both are reproducible from (setup, seed): whoever wants to know how 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
 
 import torch
@@ -18,9 +18,9 @@ from specworkbench.engine.verifiers import TokenVerifier
 from specworkbench.equivalence.evidence import Evidence
 from specworkbench.equivalence.law import fresh_row, product_law, too_early
 from specworkbench.equivalence.monitor import Monitor
+from specworkbench.equivalence.racing import racing
 from specworkbench.equivalence.setup import Setup, run
 from specworkbench.equivalence.statistics import (
-    EProcess,
     acceptance_test,
     cells_test,
     law_test,
@@ -64,11 +64,9 @@ class FreshRows:
         return self._rows[prefix]
 
 
-def evidence_of(
-    setup: Setup, seed: int = 0, rows: Callable[[Round], torch.Tensor] | None = None
-) -> Iterator[Evidence]:
-    """The evidence of one real sequence after another, without end. rows: see `Monitor`."""
-    monitor, streams = Monitor(setup.verifier.name, rows), setup.streams(seed)
+def evidence_of(setup: Setup, seed: int = 0) -> Iterator[Evidence]:
+    """The evidence of one real sequence after another, without end."""
+    monitor, streams = Monitor(setup.verifier.name), setup.streams(seed)
     for index in count():
         for step in decode_rounds(setup.start(streams, index)):
             monitor(step)
@@ -82,9 +80,8 @@ def decided_at(
 
     fresh: the correct setup, to judge by rows from fresh forwards; otherwise by the rows that the rule was given.
     """
-    process = EProcess(level, setup.settings.gamma + 1)
-    for part in evidence_of(setup, seed, None if fresh is None else FreshRows(fresh)):
-        process.update(part)
+    rows = None if fresh is None else FreshRows(fresh)
+    for process in racing(setup, level=level, seed=seed, rows=rows):
         if process.rejected or process.tokens >= most:
             return process.decided_at
 
