@@ -77,6 +77,11 @@ class Mutant:
         """The tests that must reject it: all that are not blind to it, and none if it is a null control."""
         return () if self.null else tuple(test for test in TESTS if test not in self.blind)
 
+    @property
+    def sampled(self) -> str | None:
+        """The sampled test that is named for it: it must reject it whatever the seed. None where sampling is blind."""
+        return next((test for test in ("e-process", "fresh e-process", "chi-square") if test in self.caught_by), None)
+
 
 def of_rule(name: str, verifier: Callable[[], Verifier], shows: str, **more) -> Mutant:
     """A mutant that exchanges the rule. Its meaning is the docstring, as in all of these."""
