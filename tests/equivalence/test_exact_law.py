@@ -8,10 +8,18 @@ from dataclasses import replace
 import pytest
 
 from specworkbench.engine import SamplingSettings
+from specworkbench.engine.loop import Sequence
 from specworkbench.engine.proposers import DraftModelProposer, NgramProposer
+from specworkbench.engine.sampling import MinimumLength, Sampler
 from specworkbench.engine.verifiers import VERIFIERS
 from specworkbench.equivalence.choosers import BranchingStreams, enumerate_paths
-from specworkbench.equivalence.law import decode_law, decode_law_memoised, largest_difference, product_law
+from specworkbench.equivalence.law import (
+    decode_law,
+    decode_law_memoised,
+    largest_difference,
+    product_law,
+    total_variation,
+)
 from specworkbench.equivalence.toys import table_setup
 from tests.equivalence.exact import CHAINS, LOSSLESS, SEEN, SETTINGS, WARM, assert_exact, cases, setup_of
 
@@ -82,6 +90,42 @@ def first_guesses(setup):
     for guesses, weight in enumerate_paths(first):
         law[guesses] = law.get(guesses, 0.0) + weight
     return law
+
+
+class OneTooFew(Sequence):
+    """The minimum length ends a token early."""
+
+    def _target_rows(self, last, proposal):
+        self.minimum.left -= 1
+        return super()._target_rows(last, proposal)
+
+
+class OneTooMany(Sequence):
+    def _target_rows(self, last, proposal):
+        self.minimum.left += 1
+        return super()._target_rows(last, proposal)
+
+
+class OfTheContext(MinimumLength):
+    def __call__(self, scores, ahead):
+        return super().__call__(scores, 0)
+
+
+class FrozenMinimum(Sequence):
+    """Every row of a block is masked as the first one is."""
+
+    def __init__(self, *parts, **more):
+        super().__init__(*parts, **more)
+        self.minimum = OfTheContext(self.target.eos_ids, self.target.vocab_size)
+        self.sampler = Sampler(self.settings.sampling, minimum=self.minimum)
+
+
+@pytest.mark.parametrize("fault", [OneTooFew, OneTooMany, FrozenMinimum])
+@pytest.mark.parametrize("rule, kind", [("token", "draft_model"), ("block", "draft_model"), ("tree", "top-k")])
+def test_a_minimum_length_that_is_off_is_seen(rule, kind, fault):
+    setup = setup_of(rule, kind, "minimum length")
+    expected = product_law(setup.target, setup.prompt, setup.settings)
+    assert total_variation(decode_law_memoised(setup.but(sequence=fault)), expected) > SEEN
 
 
 @pytest.mark.parametrize("proposer", [DraftModelProposer, NgramProposer(1, 2)], ids=["draft_model", "ngram"])

@@ -60,7 +60,7 @@ def test_the_law_of_the_whole_loop_is_the_targets_own(case):
 
 PROCESSED = SamplingSettings(temperature=0.8, repetition_penalty=1.5)
 BY_RULE = {
-    "plain": {},
+    "plain": {"vocab": 2},
     "penalty, EOS and minimum length": {"sampling": PROCESSED, "eos": 2, "least": 1},
     "cut rows, sporadic draft": {"sampling": SamplingSettings(top_p=0.8), "proposer": SporadicDraft, "eos": 1},
     "greedy, warm draft": {
