@@ -109,6 +109,7 @@ PROPOSALS = (
     ),
     Mutant(
         "bonus_from_draft", said(BonusFromDraft), "rule", "after a fully accepted proposal", bonus_from_draft,
-        first_token_exact=True, full_contracts=("draws",), blind=NO_EDGE | AT_BONUS,
+        first_token_exact=True, full_contracts=("draws",),
+        blind=NO_EDGE | AT_BONUS | {"cells": "by rank, and nothing else is known there, q has almost the masses of p"},
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from specworkbench.engine.verifiers.block import BlockVerifier, kept_probs
 from specworkbench.engine.verifiers.chain import ChainVerifier, one_hot_best, ratios, residual_row
 from specworkbench.engine.verifiers.lossy import LenientVerifier, TypicalVerifier
 from specworkbench.engine.verifiers.token import TokenVerifier
-from specworkbench.equivalence.mutants.mutant import ACCEPTED_RIGHTLY, AT_BONUS, NO_EDGE, TOO_SMALL, of_rule
+from specworkbench.equivalence.mutants.mutant import ACCEPTED_RIGHTLY, AT_BONUS, NO_EDGE, TOO_SMALL, of_rule, only
 from specworkbench.equivalence.toys import table_setup
 
 # ---------------------------------------------------------------- what is accepted
@@ -192,17 +192,18 @@ accepting = partial(of_rule, shows=EXAMINED, contracts=("accept_prob",), blind=N
 correcting = partial(
     of_rule, shows=REJECTED, contracts=("probabilities",), full_contracts=("draws",), blind=NO_EDGE | ACCEPTED_RIGHTLY,
 )  # fmt: skip
-of_blocks = partial(
-    of_rule, bench=partial(table_setup, rule="block", noise=2.0),
-    blind=NO_EDGE | {"acceptance": "a position is not judged by itself, so that nothing says how often it is accepted"},
-)  # fmt: skip
+WHOLE_BLOCK = {"acceptance": "a position is not judged by itself, so that nothing says how often it is accepted"}
+of_blocks = partial(of_rule, bench=partial(table_setup, rule="block", noise=2.0), blind=NO_EDGE | WHOLE_BLOCK)
 
 RULES = (
     accepting("accept_always", AcceptAlways),
     accepting("first_unverified", FirstUnverified),
     accepting("inverted_ratio", InvertedRatio),
     accepting("accept_with_target", AcceptWithTarget),
-    accepting("floored_draft", FlooredDraft, bench=partial(table_setup, vocab=6, sharpness=2.0, noise=0.6)),
+    accepting(
+        "floored_draft", FlooredDraft, bench=partial(table_setup, vocab=6, sharpness=2.0, noise=0.6),
+        blind=NO_EDGE | only(TOO_SMALL, "e-process", "fresh e-process", "overweight"),
+    ),
     accepting("rounded_draft", RoundedDraft, blind=NO_EDGE | TOO_SMALL),
     accepting("lenient_claimed", LenientClaimed),
     accepting("typical_claimed", TypicalClaimed, full_contracts=("draws",)),
@@ -230,7 +231,7 @@ RULES = (
     ),
     of_blocks(
         "block_residual_unscaled", BlockResidualUnscaled, "where a guess after the first is rejected",
-        first_token_exact=True, full_contracts=("draws",),
+        first_token_exact=True, full_contracts=("draws",), blind=NO_EDGE | TOO_SMALL | WHOLE_BLOCK,
     ),
     of_blocks("block_without_residual_mass", BlockWithoutResidualMass, EXAMINED, full_contracts=("accept_prob",)),
 )  # fmt: skip
