@@ -149,8 +149,14 @@ def _kept(scores: np.ndarray, weights: np.ndarray, sampling: SamplingSettings, s
         kept &= scores >= scores[falling[k - 1 if slack > 0 else k]] - 4 * slack
         kept[falling[0]] = True
     if sampling.top_p < 1.0:
-        mass = np.where(kept, weights, 0.0)[falling] / weights[kept].sum()
-        kept[falling[np.cumsum(mass) - mass >= sampling.top_p + slack]] = False
+        mass = np.where(kept, weights, 0.0) / weights[kept].sum()
+        upto = np.cumsum(np.append(0.0, mass[falling]))
+        if slack > 0:  # among its near equals a token may come first, or last
+            before = upto[np.searchsorted(-scores[falling], -scores - 4 * slack, side="left")]
+        else:
+            before = upto[np.searchsorted(-scores[falling], -scores - 4 * slack, side="right")] - mass
+        kept &= before < sampling.top_p + slack
+        kept[falling[0]] = True
     if sampling.min_p:
         kept &= weights >= sampling.min_p * (1 - 4 * slack) * weights.max()
     return kept

@@ -11,7 +11,7 @@ from specworkbench.errors import InputError
 from tests.equivalence.numerics.cases import FAULTS, embedded_setups, toy_setup
 
 
-def bound_of(setup, sequences=200, every=1):
+def bound_of(setup, sequences=60, every=1):
     return sequence_tv_bound(watch(setup, RowDifference(setup.target, setup.settings.sampling, every), 0, sequences))
 
 
