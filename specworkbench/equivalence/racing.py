@@ -26,7 +26,8 @@ def racing(
     """Decode again and again, each time with other draws, and judge the tokens as they come, without end.
 
     Yields the same e-process after every few rounds. prompts: token ids, taken in turn; by default the setup's own.
-    rows: what to judge by, see `Monitor`. Whoever lets several of these take turns gives each a proposer of its own. Raises `InputError` for no prompt at all.
+    rows: what to judge by, see `Monitor`. Whoever lets several of these take turns gives each a proposer of its own.
+    Raises `InputError` for no prompt at all.
     """
     prompts = [setup.prompt] if prompts is None else [tuple(prompt) for prompt in prompts]
     if not prompts:
