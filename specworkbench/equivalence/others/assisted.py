@@ -61,8 +61,8 @@ class AssistedGeneration:
         self.prompt_lookup, self.ensemble_weight = prompt_lookup, ensemble_weight
         self.own_sampling = defaults if own_sampling is None else own_sampling
         fair = {} if defaults else {"tokens": self.settings.gamma, "schedule": "constant", "confidence": 0.0}
-        self.num_assistant_tokens = num_assistant_tokens or fair.get("tokens")
-        self.schedule = schedule or fair.get("schedule")
+        self.num_assistant_tokens = fair.get("tokens") if num_assistant_tokens is None else num_assistant_tokens
+        self.schedule = fair.get("schedule") if schedule is None else schedule
         self.confidence_threshold = fair.get("confidence") if confidence_threshold is None else confidence_threshold
         self._check()
 
