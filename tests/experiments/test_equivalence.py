@@ -1,25 +1,37 @@
 """A run of the tests: its verdict with both controls, what it says when it cannot know, and how it stops."""
 
 import os
+import time
 from dataclasses import replace
+from functools import partial
+from itertools import cycle
 
 import numpy as np
 import pytest
 
+from specworkbench.engine import SamplingSettings
+from specworkbench.engine.loop import decode_rounds
 from specworkbench.equivalence.faults import FAULTS
+from specworkbench.equivalence.judge import judge
+from specworkbench.equivalence.monitor import Monitor
+from specworkbench.equivalence.mutants.loops import RejectedTokenStays
+from specworkbench.equivalence.mutants.proposals import RawRows
+from specworkbench.equivalence.numerics import Divergence
+from specworkbench.equivalence.setup import Setup
 from specworkbench.errors import InputError
 from specworkbench.experiments import equivalence, implementation
 from specworkbench.experiments.equivalence import Check, check, row_differences
-from specworkbench.experiments.implementation import default_jobs, evidence_of, opened
+from specworkbench.experiments.implementation import Implementation, default_jobs, evidence_of, opened
+from specworkbench.experiments.plan import ProposerSpec
 from specworkbench.experiments.workers import Workers
-from specworkbench.workloads import Prompt
+from specworkbench.workloads import Prompt, load_prompts
 from tests.experiments.equivalence_cases import toy_implementation
 from tests.experiments.toys import PROMPTS
 
 LEVEL = 0.01
 
 
-def checked(wanted, prompts=PROMPTS, tokens=1200, jobs=1, level=LEVEL, **options):
+def checked(wanted, prompts=PROMPTS, tokens=600, jobs=1, level=LEVEL, **options):
     with Workers(jobs) as workers:
         return check(wanted, prompts, tokens=tokens, level=level, workers=workers, **options)
 
@@ -39,24 +51,27 @@ def sound(toys):
 def test_a_right_rule_is_not_rejected_and_its_controls_come_out_as_they_must(sound):
     assert sound.verdict == "not rejected" and sound.lossless
     assert sound.positive.rejected and not sound.null.rejected and not sound.subject.rejected
-    assert sound.subject.tokens == 1200 and sound.null.tokens == 300
+    assert sound.subject.tokens == 600 and sound.null.tokens == 150
     assert sound.rows.kind == "rounding" and sound.law_bound.upper < 1e-9
     assert sound.divergences is None
 
 
-def test_the_same_run_gives_the_same_and_two_jobs_give_what_one_gives(toys, sound):
-    two = checked(toy_implementation(toys), jobs=2)
-    for part, found in sound.judged.items():
+def test_the_same_run_gives_the_same_and_two_jobs_give_what_one_gives(toys):
+    wanted = toy_implementation(toys)
+    one, two, other = (checked(each, tokens=150, jobs=jobs) for each, jobs in (
+        (wanted, 1), (wanted, 2), (replace(wanted, seed=9), 1),
+    ))  # fmt: skip
+    for part, found in one.judged.items():
         assert same(found, two.judged[part]), part
-    assert two.rows == sound.rows
-    assert not same(sound.subject, checked(toy_implementation(toys, seed=9), tokens=1200).subject)
+    assert two.rows == one.rows
+    assert not same(one.subject, other.subject)
 
 
 @pytest.mark.parametrize(("rule", "lossless"), [("typical", False), ("ensemble,weight=0.5", False)])
 def test_a_lossy_rule_is_rejected_and_called_lossy(toys, rule, lossless):
     found = checked(toy_implementation(toys, rule=rule))
     assert found.verdict == "rejected" and found.lossless is lossless
-    assert "e-process" in found.subject.rejected_by and found.subject.decided_at < 1200
+    assert "e-process" in found.subject.rejected_by and found.subject.decided_at < 600
 
 
 def test_a_faulty_rule_is_rejected(toys):
@@ -65,30 +80,23 @@ def test_a_faulty_rule_is_rejected(toys):
 
 
 def test_where_nothing_is_proposed_nothing_is_decided(toys):
-    found = checked(toy_implementation(toys, "ngram,min_n=9,max_n=9"), tokens=100)
+    found = checked(toy_implementation(toys, "ngram,min_n=30,max_n=30"), tokens=100)
     assert found.verdict == "undecided"
     assert found.positive.guided == found.subject.guided == 0 and found.positive.tokens == 100
 
 
 def test_plain_decoding_can_be_tested_itself(toys):
-    found = checked(toy_implementation(toys, "none"), tokens=1500)
+    found = checked(toy_implementation(toys, "none", temperature=3.0), tokens=1200)
     assert found.implementation.faulty().fault == "best"
     assert found.verdict == "not rejected"
 
 
-def test_rows_that_are_not_the_targets_own_are_a_fault(toys, monkeypatch):
-    """The sampler follows its rows, so no test of it can tell; the rows can."""
-    wanted = toy_implementation(toys, seed=3)
-    parts = opened(wanted)
-    forward = parts.target.forward
-
-    def stale(ids, cache, **options):
-        found = forward(ids, cache, **options)
-        return replace(found, logits=found.logits * 0.9) if len(ids) > 1 else found
-
-    monkeypatch.setattr(parts.target, "forward", stale)
-    rows = row_differences(wanted, PROMPTS)
-    assert rows.verdict().kind != "rounding"
+def test_rows_that_are_not_the_targets_own_are_a_fault(toys, sound, monkeypatch):
+    """The sampler follows the rows it is given, so no test of it can tell; the rows can."""
+    monkeypatch.setattr(equivalence, "Setup", partial(Setup, sequence=RejectedTokenStays))
+    rows = row_differences(toy_implementation(toys), PROMPTS).verdict()
+    assert rows.kind == "cache"
+    assert replace(sound, rows=rows).verdict == "rejected"
 
 
 def test_at_temperature_0_outputs_are_compared_with_plain_decoding(toys):
@@ -96,6 +104,10 @@ def test_at_temperature_0_outputs_are_compared_with_plain_decoding(toys):
     assert found.verdict == "not rejected"
     assert found.divergences == dict.fromkeys([prompt.id for prompt in PROMPTS])
     assert found.positive.decided_at is not None
+    parted = {"one/1": None, "two": Divergence(3, 1, 2, 5.0, 0.1, "bias")}
+    assert replace(found, divergences=parted).verdict == "rejected"
+    rounded = {"two": replace(parted["two"], judgement="rounding")}
+    assert replace(found, divergences=rounded).verdict == "not rejected"
 
 
 @pytest.mark.parametrize("part", ["rows", "positive", "null", "subject"])
@@ -172,3 +184,50 @@ def test_draws_depend_on_the_seed_and_the_number_of_the_sequence(toys):
 def test_processes_are_for_small_models_on_a_cpu(toys, monkeypatch, target, device, cuda, jobs):
     monkeypatch.setattr(implementation.torch.cuda, "is_available", lambda: cuda)
     assert default_jobs(replace(toy_implementation(toys), target=target, device=device)) == jobs
+
+
+@pytest.mark.slow
+class TestTheEmbeddedPair:
+    """What is promised of the embedded target with its draft."""
+
+    WANTED = Implementation("embedded", ProposerSpec("draft_model").fitted("embedded"))
+
+    def decided(self, evidence, tokens):
+        return judge(evidence, tokens=tokens, slots=5).decided_at
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_resampling_from_the_target_is_decided_within_3_000_tokens(self, seed):
+        wanted, prompts = replace(self.WANTED, fault="resample", seed=seed), cycle(load_prompts("embedded"))
+        with Workers(default_jobs(wanted)) as workers:
+            parts = workers.map(evidence_of, ((wanted, prompt.text, i) for i, prompt in enumerate(prompts)))
+            decided = self.decided(parts, 3_000)
+            parts.close()
+        assert decided is not None
+        print(f"resample from p, seed {seed}: decided after {decided} tokens")
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_raw_q_after_top_k_is_decided_within_10_000_tokens(self, seed):
+        parts, top_k = opened(self.WANTED), SamplingSettings(top_k=50)
+        settings = replace(self.WANTED.settings, sampling=top_k, draft_sampling=top_k)
+
+        def evidence():
+            for index, prompt in enumerate(cycle(load_prompts("embedded"))):
+                ids = tuple(parts.target.encode(prompt.text))
+                setup = Setup(parts.target, ids, settings, RawRows(parts.proposer.draft), parts.verifier)
+                monitor = Monitor(parts.verifier.name)
+                for step in decode_rounds(setup.start(setup.streams(seed), index)):
+                    monitor(step)
+                yield monitor.take()
+
+        decided = self.decided(evidence(), 10_000)
+        assert decided is not None
+        print(f"raw q after top-k, seed {seed}: decided after {decided} tokens")
+
+    def test_a_check_of_20_000_tokens_takes_less_than_three_minutes(self):
+        began = time.monotonic()
+        with Workers(default_jobs(self.WANTED)) as workers:
+            found = check(self.WANTED, load_prompts("embedded"), tokens=20_000, workers=workers)
+        seconds = time.monotonic() - began
+        print(f"20,000 tokens in {seconds:.0f} s")
+        assert found.verdict == "not rejected" and found.subject.tokens == 20_000
+        assert seconds < 180
