@@ -14,12 +14,14 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test report lint clean
+.PHONY: help setup lab test test-statistics report lint clean
 
 help:
 	@echo 'Targets'
 	@echo '  make lab      set up, then open JupyterLab on notebooks/00_quickstart.ipynb'
 	@echo '  make test     set up, lint, run the tests; says how many ran and why any was skipped'
+	@echo '  make test-statistics'
+	@echo '                set up, then the long tests of losslessness: many seeds, the embedded pair; minutes'
 	@echo '  make report   set up, then decode the prompts with every proposer and write the report'
 	@echo '  make lint     set up, then ruff and the import layers'
 	@echo '  make setup    set up only: the virtual environment and all that is installed in it'
@@ -42,6 +44,9 @@ lab: setup
 
 test: lint
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -rs $(PYTEST_ARGS)
+
+test-statistics: setup
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow -rs tests/equivalence tests/experiments $(PYTEST_ARGS)
 
 report: setup
 	$(BIN)/specworkbench report $(REPORT_ARGS)

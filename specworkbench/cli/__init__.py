@@ -2,8 +2,8 @@
 
 Importing this loads typer and rich only: a command imports what it needs when it runs.
 
-Exit codes: 0; 1 where `check` found a broken contract, or `equivalence` something against the implementation; 2 for bad
-input (one sentence on standard error); 130 when interrupted.
+Exit codes: 0; 1 where `check` found a broken contract, `equivalence` something against the implementation (or nothing
+decided), `samples` a difference; 2 for bad input (one sentence on standard error); 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
 from specworkbench.cli.report import report
 from specworkbench.cli.rules import rules
+from specworkbench.cli.samples import samples
 from specworkbench.cli.screen import INTERRUPTED, say
 from specworkbench.cli.train import train
 from specworkbench.errors import InputError
@@ -46,6 +47,7 @@ app.command()(rules)
 app.command()(report)
 app.command()(check)
 app.command()(equivalence)
+app.command()(samples)
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(lab)
 

@@ -107,11 +107,16 @@ def sentence(found: Check) -> str:
     if found.verdict == "rejected":
         return "rejected: greedy outputs part from those of plain decoding, and not by rounding"
     short = f" ({subject.wanted} were asked for)" if subject.tokens < subject.wanted else ""
-    lossy = "" if found.lossless else ", though the rule is lossy: judge more tokens to see its bias"
-    return (
-        f"not rejected on {subject.tokens} tokens{short}: a total variation of {subject.detectable_tv:.3f} over the "
-        f"declared cells would have shown; what is left over them is at most {subject.tv_bound['cells']:.3f}{lossy}"
-    )
+    if found.divergences is not None:
+        left = 1.0 - subject.level ** (1.0 / subject.tokens)
+        seen = f"each is the target's best, so that fewer than {left:.2g} of all tokens are not"
+    else:
+        seen = (
+            f"a total variation of {subject.detectable_tv:.3f} over the declared cells would have shown; what is left "
+            f"over them is at most {subject.tv_bound['cells']:.3f}"
+        )
+    lossy = "" if found.lossless else "; the rule is lossy, but its bias was too small to show here"
+    return f"not rejected on {subject.tokens} tokens{short}: {seen}{lossy}"
 
 
 def _blind(positive: Judgement) -> str:
