@@ -49,7 +49,8 @@ def test_assets_and_type_marker_are_carried(installed):
     assert (package / "py.typed").exists()
     for suffix in ("*.js", "*.css"):
         assert list((package / "widgets").glob(suffix)), f"no {suffix} in specworkbench/widgets"
-    assert (package / "_data/notebooks/00_quickstart.ipynb").exists()
+    notebooks = {path.name for path in (REPOSITORY / "notebooks").glob("*.ipynb")}
+    assert notebooks == {path.name for path in (package / "_data/notebooks").glob("*.ipynb")} and len(notebooks) >= 2
     assert any((package / "_data/traces").iterdir())
 
 

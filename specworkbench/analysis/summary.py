@@ -20,7 +20,8 @@ PHASES = ("ms_propose", "ms_verify", "ms_accept", "ms_rollback")
 def summary(trace: Trace) -> dict[str, Any]:
     """The figures of a trace, JSON-ready: None where nothing was examined or measured, never NaN.
 
-    text, token_ids and stop_reason are the first sequence's; counts and times are totals over all of them. ms_total
+    text, token_ids and stop_reason are the first sequence's; rule is the manifest's: its name, whether it is lossless,
+    its settings; counts and times are totals over all of them. ms_total
     is that of whole sequences, prefill included. target_forwards are those of rounds, prefill apart. Lists have one
     entry a position 1..gamma. `block_efficiency` of plain decoding is 1: it needs no proposal.
     """
@@ -30,6 +31,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "text": first.get("text"),
         "token_ids": first.get("token_ids"),
         "stop_reason": first.get("stop_reason"),
+        "rule": trace.manifest["rule"],
         "rounds": len(rounds),
         **{name: int(rounds[name].sum()) for name in TOTALS},
         "alpha_counts": alpha_counts(trace).value,

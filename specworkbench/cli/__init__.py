@@ -23,6 +23,7 @@ from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
 from specworkbench.cli.report import report
+from specworkbench.cli.rules import rules
 from specworkbench.cli.samples import samples
 from specworkbench.cli.screen import INTERRUPTED, say
 from specworkbench.cli.train import train
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command()(decode)
 app.command()(models)
 app.command()(proposers)
+app.command()(rules)
 app.command()(report)
 app.command()(check)
 app.command()(equivalence)

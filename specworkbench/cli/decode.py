@@ -17,6 +17,7 @@ from specworkbench.cli.screen import (
     check_writable,
     figure,
     only_json,
+    printable,
     quiet_transformers,
     say,
     screen,
@@ -68,9 +69,18 @@ def decode(
         check_writable(Path(trace), "the trace")
     with only_json(as_json):
         decoder = prepare(asked)
+        warn_if_lossy(decoder)
         with StopOnInterrupt() as interrupt:
             recorded = run(decoder, asked, interrupt)
     finish(recorded, asked, interrupt.asked)
+
+
+def warn_if_lossy(decoder: Decoder) -> None:
+    """A lossy rule is said to be lossy before anything is shown."""
+    from specworkbench.trace.rule import lossy_sentence
+
+    if sentence := lossy_sentence(decoder.verifier.describe()):
+        say(sentence[0].lower() + sentence[1:].rstrip("."))
 
 
 def read_prompt(prompt: str) -> str:
@@ -186,6 +196,7 @@ def show_figures(figures: dict[str, Any]) -> None:
     """A table of what `decode --json` prints, in words."""
     from rich.table import Table
 
+    from specworkbench.trace.rule import rule_in_words
     from specworkbench.trace.schema import STOP_REASONS
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -197,6 +208,7 @@ def show_figures(figures: dict[str, Any]) -> None:
     )
     why = STOP_REASONS.get(figures["stop_reason"], "not ended")
     rows = {
+        "rule": printable(rule_in_words(figures["rule"])),
         "tokens": f"{figures['emitted']} in {figures['rounds']} rounds, {why}",
         "proposed": f"{figures['proposed']}, examined {figures['examined']}, accepted {figures['accepted']}",
         "alpha": f"{figure(figures['alpha_counts'])} by counts, {figure(figures['alpha_overlap'])} by overlap",

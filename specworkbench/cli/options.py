@@ -86,7 +86,8 @@ Rule = Annotated[
     str | None,
     option(
         "--rule",
-        help="token, greedy, or tree for trees of guesses. [default: greedy at temperature 0, token otherwise]",
+        help="NAME[,SETTING=VALUE...]: what decides on guesses; specworkbench rules lists them; trees of guesses take "
+        "tree. [default: greedy at temperature 0, token otherwise]",
         panel=_SPECULATION,
     ),
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from specworkbench.cli.listing import lines, show_listed
 from specworkbench.cli.options import Json
-from specworkbench.cli.screen import only_json, screen
+from specworkbench.cli.screen import only_json
 
 NOTE = """decode --proposer NAME [--draft WEIGHTS] [--set NAME=VALUE ...]
 report --proposer NAME[:WEIGHTS][,NAME=VALUE...], and again for each further one
@@ -16,15 +17,17 @@ instrument: for checking formulas, not for speed; a report leaves it out unless 
 
 def proposers(as_json: Json = False) -> None:
     """List the proposers: what each does, which weights it needs, how it guesses, its settings with their defaults."""
-    from specworkbench.engine import PROPOSERS
-    from specworkbench.experiments.files import to_json
-
     with only_json(as_json):
+        from specworkbench.engine import PROPOSERS
+
         listed = [described(kind) for kind in PROPOSERS.values()]
-    if as_json:
-        print(to_json({"proposers": listed}))
-    else:
-        _show(listed)
+    columns = {
+        "proposer": lambda entry: entry["name"],
+        "what it does": lambda entry: entry["summary"],
+        "weights": _weights,
+        "guesses": _guesses,
+    }
+    show_listed("proposers", listed, columns, NOTE, ("proposer", "guesses"), as_json)
 
 
 def described(kind: Any) -> dict[str, Any]:
@@ -43,25 +46,12 @@ def described(kind: Any) -> dict[str, Any]:
     }
 
 
-def _show(listed: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _weights(entry: dict[str, Any]) -> str:
+    needed = lines(entry["weights"], "works on the target itself" if entry["needs_target"] else None)
+    default = f"default: {entry['default_weights']}" if entry["default_weights"] else None
+    return lines(needed, default) or "none"
 
-    from specworkbench.experiments.plan import written
 
-    table = Table("proposer", "what it does", "weights", "guesses", "settings", "paper", box=SIMPLE_HEAD)
-    table.columns[0].no_wrap = table.columns[3].no_wrap = True
-    for entry in listed:
-        needed = [entry["weights"], "works on the target itself" if entry["needs_target"] else None]
-        default = f"default: {entry['default_weights']}" if entry["default_weights"] else None
-        kinds = ["certain" if entry["deterministic"] else "drawn", "trees" if entry["drafts_trees"] else None]
-        table.add_row(
-            entry["name"],
-            entry["summary"],
-            "\n".join(filter(None, [*needed, default])) or "none",
-            "\n".join(filter(None, [*kinds, "instrument" if entry["instrument"] else None])),
-            "\n".join(f"{name}={written(value)}" for name, value in entry["settings"].items()),
-            entry["paper"],
-        )
-    screen().print(table)
-    screen().print(NOTE)
+def _guesses(entry: dict[str, Any]) -> str:
+    trees, instrument = ("trees" if entry["drafts_trees"] else None), ("instrument" if entry["instrument"] else None)
+    return lines("certain" if entry["deterministic"] else "drawn", trees, instrument)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import torch
 
@@ -29,7 +29,7 @@ def product_law(target: LanguageModel, prompt: tuple[int, ...], settings: Decode
         for token, probability in enumerate(row.tolist()):
             if probability > 0.0:
                 longer = (*output, token)
-                into = law if _ends(target, prompt, longer, settings) else unfinished
+                into = law if ends(target, prompt, longer, settings) else unfinished
                 into[longer] = weight * probability
     return law
 
@@ -48,10 +48,13 @@ def fresh_row(
 
 def too_early(target: LanguageModel, emitted: int, settings: DecodeSettings) -> tuple[int, ...]:
     """The tokens that a minimum length forbids after so many new ones: EOS, until there are `min_new_tokens`."""
-    return target.eos_ids if emitted < settings.min_new_tokens and not settings.ignore_eos else ()
+    if settings.ignore_eos or emitted >= settings.min_new_tokens:
+        return ()
+    return tuple(token for token in target.eos_ids if token < target.vocab_size)
 
 
-def _ends(target: LanguageModel, prompt: tuple[int, ...], output: tuple[int, ...], settings: DecodeSettings) -> bool:
+def ends(target: LanguageModel, prompt: tuple[int, ...], output: tuple[int, ...], settings: DecodeSettings) -> bool:
+    """Whether a sequence ends with the last token of this output."""
     full = len(output) == settings.max_new_tokens or len(prompt) + len(output) == target.max_context
     eos = output[-1] in target.eos_ids and not settings.ignore_eos
     return full or eos or any(text in target.decode(output) for text in settings.stop)
@@ -109,24 +112,24 @@ def accepted_law(setup: Setup) -> list[float]:
     return law
 
 
-def survival(
-    target: LanguageModel, draft: LanguageModel, prompt: tuple[int, ...], settings: DecodeSettings
-) -> list[float]:
-    """S_1..S_gamma: the token rule accepts at least j guesses with probability sum over x_1..x_j of prod min(p, q).
+def slot_law(setup: Setup) -> dict[tuple[tuple[int, ...], int], dict[int, float]]:
+    """By enumeration of the real rounds of a `TableModel`: {(output before, slot): {token: probability}}.
 
-    By fresh forwards; the engine's proposers and rules take no part.
+    A slot 1..gamma + 1 is a place in a round; it counts where its token reaches the output. The probabilities are those
+    of the joint event, so that over one key they sum to the probability that the slot is reached with this output.
     """
-    found, prefixes = [], {(): 1.0}
-    for _ in range(settings.gamma):
-        longer = {}
-        for guesses, weight in prefixes.items():
-            banned = too_early(target, len(guesses), settings)
-            p = fresh_row(target, (*prompt, *guesses), settings.sampling, banned)
-            q = fresh_row(draft, (*prompt, *guesses), settings.draft_sampling or settings.sampling, banned)
-            overlap = torch.minimum(p, q).tolist()
-            longer |= {(*guesses, token): weight * share for token, share in enumerate(overlap) if share > 0.0}
-        prefixes = longer
-        found.append(sum(prefixes.values()))
+    found: dict[tuple[tuple[int, ...], int], dict[int, float]] = {}
+    states = {((), setup.prompt[:-1]): 1.0}
+    while states:
+        state = min(states, key=lambda state: len(state[0]))  # no round leads back to it
+        (emitted, cached), before = state, states.pop(state)
+        one_round_on = partial(one_round, setup, emitted=emitted, cached=cached)
+        for (output, content, ended), weight in enumerate_paths(one_round_on):
+            for at in range(len(emitted), len(output)):
+                tokens = found.setdefault((output[:at], at - len(emitted) + 1), {})
+                tokens[output[at]] = tokens.get(output[at], 0.0) + before * weight
+            if not ended:
+                states[output, content] = states.get((output, content), 0.0) + before * weight
     return found
 
 

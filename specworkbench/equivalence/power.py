@@ -1,14 +1,14 @@
-"""Which test sees which implementation: all sampled tests on one implementation of the toys, from one seed.
+"""Which test sees which implementation: the sampled tests on implementations of the toys, from one seed.
 
-`p_values` gives a p-value by test; a test that does not apply is not among them. A run is reproducible from (setup,
-seed): whoever wants to know how often a test rejects runs it over seeds.
+`decided_at` runs an e-process until it rejects, `p_values` gives the p-values of the tests for a fixed number of tokens
+or outputs. Both are reproducible from (setup, seed): whoever wants to know how often a test rejects runs it over seeds.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import count
 
 import torch
 
@@ -16,11 +16,11 @@ from specworkbench.engine.loop import Round, Sequence, decode_rounds
 from specworkbench.engine.proposers import NoProposer
 from specworkbench.engine.verifiers import TokenVerifier
 from specworkbench.equivalence.evidence import Evidence
-from specworkbench.equivalence.law import fresh_row, product_law
+from specworkbench.equivalence.law import fresh_row, product_law, too_early
 from specworkbench.equivalence.monitor import Monitor
+from specworkbench.equivalence.racing import racing
 from specworkbench.equivalence.setup import Setup, run
 from specworkbench.equivalence.statistics import (
-    EProcess,
     acceptance_test,
     cells_test,
     law_test,
@@ -28,76 +28,94 @@ from specworkbench.equivalence.statistics import (
     overweight_test,
 )
 
-STREAMED = ("e-process", "fresh e-process", "overweight", "acceptance", "cells")
-SAMPLED = ("chi-square", "two-sample")
+OF_ROWS = {"overweight": overweight_test, "acceptance": acceptance_test, "cells": cells_test}
+"""Tests of a fixed number of tokens against the rows that the rule was given."""
+OF_OUTPUTS = ("chi-square", "two-sample")
+"""Tests of whole outputs: against the exact law, and against as many outputs of plain decoding."""
 
 
 class FreshRows:
-    """Target rows (n + 1, vocab) of each round of one sequence after another, each by a forward over the whole prefix
-    with an empty cache and the settings that were asked for: rows that no fault of the loop can have touched.
+    """Target rows of each round by forwards over the whole prefix with an empty cache, under the settings that were
+    asked for: rows that no fault of the loop can have touched. Sequences must come one after the other.
     """
 
     def __init__(self, setup: Setup):
         self._setup = setup
         self._tokens: tuple[int, ...] = ()
+        self._rows: dict[tuple[int, ...], torch.Tensor] = {}
 
     def __call__(self, step: Round) -> torch.Tensor:
-        if step.index == 0:
-            self._tokens = self._setup.prompt
-        parents = step.decision.parents or list(range(-1, step.proposal.size - 1))
-        paths: list[tuple[int, ...]] = []
-        for parent, token in zip(parents, step.decision.proposed, strict=True):
-            paths.append((*(paths[parent] if parent >= 0 else ()), token))
-        target, sampling = self._setup.target, self._setup.settings.sampling
-        rows = [fresh_row(target, (*self._tokens, *path), sampling) for path in [(), *paths]]
-        self._tokens += tuple(step.emitted)
-        return torch.stack(rows)
+        """(n + 1, vocab) of one round."""
+        decision = step.decision
+        context = self._tokens if step.index else self._setup.prompt
+        parents = range(-1, len(decision.proposed) - 1) if decision.parents is None else decision.parents
+        prefixes = [context]
+        for parent, token in zip(parents, decision.proposed, strict=True):
+            prefixes.append((*prefixes[parent + 1], token))
+        self._tokens = (*context, *step.emitted)
+        return torch.stack([self.row(prefix) for prefix in prefixes])
+
+    def row(self, prefix: tuple[int, ...]) -> torch.Tensor:
+        """(vocab,) after a prefix; computed once."""
+        if prefix not in self._rows:
+            target, settings = self._setup.target, self._setup.settings
+            banned = too_early(target, len(prefix) - len(self._setup.prompt), settings)
+            self._rows[prefix] = fresh_row(target, prefix, settings.sampling, banned)
+        return self._rows[prefix]
+
+
+def evidence_of(setup: Setup, seed: int = 0) -> Iterator[Evidence]:
+    """The evidence of one real sequence after another, without end."""
+    monitor, streams = Monitor(setup.verifier.name), setup.streams(seed)
+    for index in count():
+        for step in decode_rounds(setup.start(streams, index)):
+            monitor(step)
+        yield monitor.take()
+
+
+def decided_at(
+    setup: Setup, seed: int, *, fresh: Setup | None = None, level: float = 1e-3, most: int = 20_000
+) -> int | None:
+    """After how many tokens the e-process rejects; None where it did not within `most`.
+
+    fresh: the correct setup, to judge by rows from fresh forwards; otherwise by the rows that the rule was given.
+    """
+    rows = None if fresh is None else FreshRows(fresh)
+    for process in racing(setup, level=level, seed=seed, rows=rows):
+        if process.rejected or process.tokens >= most:
+            return process.decided_at
 
 
 def p_values(
     setup: Setup, correct: Setup, seed: int, tests: Collection[str], *, tokens: int = 1000, outputs: int = 600
 ) -> dict[str, float]:
-    """The p-value of each of the sampled tests named, on `tokens` streamed tokens or on `outputs` whole outputs.
+    """The p-value of each test named (of `OF_ROWS` and `OF_OUTPUTS`) that applies.
 
-    setup: the implementation; correct: the setup it was made from, which says what it should be. Of an e-process it is
-    1 / (the largest E-value), and it stops where that is below 1e-9.
+    setup: the implementation; correct: the setup it was made from, which says what its output should be.
     """
-    found = _streamed(setup, correct, seed, tests, tokens) if set(tests) & set(STREAMED) else {}
+    found: dict[str, float | None] = {}
+    if of_rows := [name for name in tests if name in OF_ROWS]:
+        evidence = first_tokens_of(evidence_of(setup, seed), tokens)
+        found |= {name: OF_ROWS[name](evidence).p_value for name in of_rows}
+    if set(tests) & set(OF_OUTPUTS):
+        ours = _outputs(setup, seed, outputs)
     if "chi-square" in tests:
         law = product_law(correct.target, correct.prompt, correct.settings)
-        found["chi-square"] = law_test(Counter(_outputs(setup, seed, outputs)), law).p_value
+        found["chi-square"] = law_test(Counter(ours), law).p_value
     if "two-sample" in tests:
         plain = correct.but(proposer=NoProposer(), verifier=TokenVerifier(), sequence=Sequence)
-        ours, theirs = _outputs(setup, seed, outputs), _outputs(plain, seed + 10_000, outputs)
-        found["two-sample"] = mmd_test(ours, theirs, kernel="prefix", seed=seed).p_value
+        found["two-sample"] = mmd_test(ours, _outputs(plain, seed + 10_000, outputs), "prefix", seed=seed).p_value
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _outputs(setup: Setup, seed: int, count: int) -> list[tuple[int, ...]]:
+def first_tokens_of(parts: Iterator[Evidence], tokens: int) -> Evidence:
+    """So many tokens of a stream."""
+    kept: list[Evidence] = []
+    while sum(map(len, kept)) < tokens:
+        kept.append(next(parts))
+    return Evidence.concatenate(kept)[:tokens]
+
+
+def _outputs(setup: Setup, seed: int, number: int) -> list[tuple[int, ...]]:
     streams = setup.streams(seed)
-    return [run(setup, streams, index) for index in range(count)]
-
-
-def _streamed(setup: Setup, correct: Setup, seed: int, tests: Collection[str], tokens: int) -> dict[str, float | None]:
-    """The tests of a stream of tokens, all on the same ones."""
-    monitors = {"e-process": Monitor(setup.verifier.name)}
-    if "fresh e-process" in tests:
-        monitors["fresh e-process"] = Monitor(setup.verifier.name, rows=FreshRows(correct))
-    streams, count, index = setup.streams(seed), 0, 0
-    while count < tokens:
-        for step in decode_rounds(setup.start(streams, index)):
-            count += len(step.emitted)
-            for monitor in monitors.values():
-                monitor(step)
-        index += 1
-    taken = {name: monitor.take()[:tokens] for name, monitor in monitors.items()}
-    own = taken["e-process"]
-    found = {name: _e_value(evidence, setup) for name, evidence in taken.items() if name in tests}
-    fixed = {"overweight": overweight_test, "acceptance": acceptance_test, "cells": cells_test}
-    return found | {name: test(own).p_value for name, test in fixed.items() if name in tests}
-
-
-def _e_value(evidence: Evidence, setup: Setup) -> float:
-    process = EProcess(1e-9, setup.settings.gamma + 1)
-    process.update(evidence)
-    return min(1.0, math.exp(-process.largest_log_e))
+    return [run(setup, streams, index) for index in range(number)]

@@ -75,7 +75,8 @@ KINDS = {
 
 
 def tree_setup(seed: int = 0, *, kind: str = "independent", vocab: int = 3, **options) -> Setup:
-    """`table_setup` with a proposer of trees and the rule for it."""
+    """`table_setup` with a proposer of trees and the rule for it, or the one that is named."""
+    rule = options.pop("rule", None)
     setup = table_setup(seed, vocab=vocab, **options)
     proposer = KINDS[kind](setup.proposer.draft)
-    return setup.but(proposer=proposer, verifier=make_verifier(None, setup.settings.sampling, proposer))
+    return setup.but(proposer=proposer, verifier=make_verifier(rule, setup.settings.sampling, proposer))

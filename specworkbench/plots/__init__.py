@@ -5,7 +5,8 @@ Every figure takes `template`, a plotly template or its name; without one the lo
 
 from specworkbench.plots.acceptance import acceptance
 from specworkbench.plots.distribution import distribution
+from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
 from specworkbench.plots.phases import phases
 
-__all__ = ["acceptance", "distribution", "expected_tokens", "phases"]
+__all__ = ["acceptance", "distribution", "e_race", "expected_tokens", "phases"]

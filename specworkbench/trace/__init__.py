@@ -11,7 +11,8 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
                                  "transformers", whose code computed its rows}
     proposer                    {name: as `specworkbench proposers` lists them, deterministic: bool, settings: {...},
                                  draft: as target, or null; some say more of themselves}
-    rule                        {name: "token" | "greedy" | "tree", lossless: bool}
+    rule                        {name: as `specworkbench rules` lists them, lossless: bool, settings: {...}}; older
+                                traces have no settings, and no rule that takes any
     gamma                       tokens proposed per round that the settings wanted
     seed                        of all random streams
     capture, top_k_captured     "none" | "top-k" | "full", and how many tokens of each row "top-k" kept

@@ -1,5 +1,6 @@
 """Widgets to look at traces and to decode, usable alone from any notebook. No torch until something is decoded."""
 
+from specworkbench.widgets.equivalence_race import EquivalenceRace
 from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
@@ -7,4 +8,6 @@ from specworkbench.widgets.overlap_playground import OverlapPlayground
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
-__all__ = ["Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "TokenStrip", "explore", "tokens_of"]
+__all__ = [
+    "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "TokenStrip", "explore", "tokens_of",
+]  # fmt: skip

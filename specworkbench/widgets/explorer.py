@@ -13,7 +13,7 @@ from specworkbench.errors import InputError
 from specworkbench.trace import Trace, load_trace
 from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.inspector import Inspector
-from specworkbench.widgets.tables import tokens_of
+from specworkbench.widgets.tables import caption, tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
 _INK = "color: var(--jp-ui-font-color1, inherit)"
@@ -100,7 +100,7 @@ class Explorer(widgets.VBox):
         self.prompt.value = _prompt_html(entry["prompt"])
         why = STOP_REASONS.get(entry["stop_reason"], "not ended")
         stopped = f"{len(entry['token_ids'])} tokens, {why}"
-        self.strip.title = f"{_sequence_name(entry)}: {stopped}"
+        self.strip.title = caption(self.trace, f"{_sequence_name(entry)}: {stopped}")
         self.strip.tokens = tokens
         self.selected = first_rejected(tokens)
 

@@ -18,6 +18,7 @@ from specworkbench.widgets.tables import distribution_table, strip_rows
 
 EMPTY = "Pick a token in the strip to see how it was decided."
 NO_DISTRIBUTIONS = "This trace holds no distributions: record with capture='top-k' to see p and q here."
+KEPT_BY_A_LATER = "Its own uniform fell short; a later position passed, and the block rule keeps all before that one."
 _STYLE = """<style>
 .swb-card {font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
   line-height: 1.5; color: var(--jp-ui-font-color1, inherit); max-width: 62em;}
@@ -92,6 +93,8 @@ def _decision_html(trace: Trace, row: pd.Series) -> str:
     decision = decision_of(trace, row)
     if decision is None:
         return f'<p class="swb-note">{no_decision(row["outcome"])}</p>'
+    if decision.block and decision.accepted and decision.u >= decision.accept_prob:
+        return f'<p class="swb-note">{KEPT_BY_A_LATER}</p>{decision_svg(decision)}'
     if row["outcome"] != "corrected":
         return decision_svg(decision)
     return f'<p class="swb-note">The decision that led here, on the rejected token:</p>{decision_svg(decision)}'
@@ -99,6 +102,6 @@ def _decision_html(trace: Trace, row: pd.Series) -> str:
 
 def _unbroken(html: str) -> str:
     """The same with the formulas kept on one line."""
-    for formula in ("min(1, p/q)", "max(p − q, 0)"):
+    for formula in ("min(1, p/q)", "max(p − q, 0)", "max(b·p − q, 0)"):
         html = html.replace(formula, f'<span style="white-space: nowrap">{formula}</span>')
     return html

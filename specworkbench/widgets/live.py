@@ -19,6 +19,7 @@ from specworkbench.paths import embedded_folder
 from specworkbench.trace import Trace, save_trace
 from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.explorer import Explorer, sentence_html, sentence_of
+from specworkbench.widgets.tables import caption
 
 ENTRIES = {
     "draft model, medium (embedded/draft-m)": ("draft_model", "embedded/draft-m"),
@@ -170,7 +171,8 @@ class LiveDecode(widgets.VBox):
         rounds, tokens = len(result.trace.rounds), int(result.trace.rounds["emitted"].sum())
         if result.stop_reason != "stopped":
             self.progress.value = self.progress.max
-        self._report(f"{tokens} tokens in {rounds} rounds, {STOP_REASONS[result.stop_reason]}", always=True)
+        done = f"{tokens} tokens in {rounds} rounds, {STOP_REASONS[result.stop_reason]}"
+        self._report(caption(result.trace, done), always=True)
         self.explorer.show(result.trace)
         self.explorer.layout.display = self.save_row.layout.display = None
 

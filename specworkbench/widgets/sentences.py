@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from specworkbench.trace import Trace
+from specworkbench.trace.rule import lossy_sentence
+from specworkbench.trace.schema import FIRST_CHOICE, RULES_OF_BLOCKS
 from specworkbench.widgets.tables import is_cut
 from specworkbench.widgets.text import distinct, number, quoted
 
@@ -26,14 +28,29 @@ SHORTENED_REASONS = {
 }
 
 
+FORMULAS = {
+    "token": "min(1, p/q)",
+    "tree": "min(1, p/q)",
+    "equality": "p",
+    "block": "h",
+    "lenient": "min(1, p/(leniency·q))",
+    "ensemble": "min(1, 1 − weight + weight·p/q)",
+}
+"""accept_prob of a rule, short; h = r/(r + 1 − b) is explained where the rules are."""
+
+
 @dataclass(frozen=True)
 class Decision:
-    """The rule's decision at a position: accepted iff u < accept_prob. `u` is null where the rule draws nothing."""
+    """The rule's decision at a position: accepted iff u < accept_prob. `u` is null where the rule draws nothing.
+
+    block: whether a whole block was decided, so that a guess may be accepted whose own u fell short.
+    """
 
     accept_prob: float
     u: float
     accepted: bool
     greedy: bool
+    block: bool = False
 
 
 def decision_of(trace: Trace, row: pd.Series) -> Decision | None:
@@ -42,15 +59,17 @@ def decision_of(trace: Trace, row: pd.Series) -> Decision | None:
         row = _partner(trace, row, "rejected", last=True)
     if row is None or row["outcome"] not in ("accepted", "rejected"):
         return None
-    greedy = trace.manifest["rule"]["name"] == "greedy"
-    return Decision(float(row["accept_prob"]), float(row["u"]), row["outcome"] == "accepted", greedy)
+    accepted = row["outcome"] == "accepted"
+    return Decision(float(row["accept_prob"]), float(row["u"]), accepted, _greedy(trace), _block(trace))
 
 
 def sentence(trace: Trace, row: pd.Series) -> str:
-    """What became of the token of this row of `trace.positions`, and why, with the numbers."""
+    """What became of the token of this row of `trace.positions`, and why, with the numbers; whether that is lossy."""
     body = _WRITERS[row["outcome"]](trace, row)
     start = f"Round {row['round']}, position {row['position']}: "
-    return start + body + (_cut(trace, row) if is_cut(row["outcome"], bool(row["emitted"])) else "")
+    cut = _cut(trace, row) if is_cut(row["outcome"], bool(row["emitted"])) else ""
+    lossy = lossy_sentence(trace.manifest["rule"])
+    return start + body + cut + (f" {lossy}" if lossy else "")
 
 
 def scalars(row: pd.Series) -> list[tuple[str, str]]:
@@ -77,8 +96,15 @@ def scalars(row: pd.Series) -> list[tuple[str, str]]:
 def _accepted(trace: Trace, row: pd.Series) -> str:
     if _greedy(trace):
         return f"{_guess(trace, row)}. It is the target's most probable token too, so it was accepted."
+    if _typical(trace):
+        return f"{_guess(trace, row)}, above {_threshold(trace, row)}, so it was accepted."
     probability, u = distinct(row["accept_prob"], row["u"])
     rule = _rule(trace, row)
+    if _block(trace) and row["u"] >= row["accept_prob"]:
+        return (
+            f"{_guess(trace, row)}; its own u = {u} is not below {rule} = {probability}, but that of a later position "
+            "passed, and the block rule keeps all before the last that passes, so it was accepted."
+        )
     if row["accept_prob"] >= 1:
         return f"{_guess(trace, row)}; {rule} = 1, so it was accepted whatever u (u = {u})."
     return (
@@ -92,13 +118,22 @@ def _rejected(trace: Trace, row: pd.Series) -> str:
     instead = "another token" if partner is None else _text(trace, partner)
     if _greedy(trace):
         return f"{_guess(trace, row)}. The target's most probable token is {instead}, which took its place: rejected."
+    if _typical(trace):
+        return f"{_guess(trace, row)}, not above {_threshold(trace, row)}: rejected, and {instead} took its place."
     probability, u = distinct(row["accept_prob"], row["u"])
+    if _block(trace):
+        return (
+            f"{_guess(trace, row)}; u = {u} ≥ {_rule(trace, row)} = {probability}, and no later position passed, so "
+            f"the block ended before it: it was rejected and {instead} was drawn from the residual."
+        )
     start = (
         f"{_guess(trace, row)}; accepted with probability {_rule(trace, row)} = {probability}; "
         f"u = {u} ≥ {probability}, so it was rejected"
     )
     if _in_tree(trace, row):
         return f"{start}; {_instead(trace, row)}."
+    if _rule_name(trace) == "equality":
+        return f"{start} and {instead} was drawn from the target's row without it."
     return f"{start} and {instead} was drawn from the residual (mass {number(row['residual_mass'])})."
 
 
@@ -128,7 +163,7 @@ def _discarded(trace: Trace, row: pd.Series) -> str:
 def _corrected(trace: Trace, row: pd.Series) -> str:
     partner = _partner(trace, row, "rejected")
     instead = "the rejected token" if partner is None else f"the rejected {_text(trace, partner)}"
-    if _greedy(trace):
+    if _first_choice(trace):
         return f"{_text(trace, row)} is the target's most probable token and took the place of {instead}."
     if _in_tree(trace, row):
         refused = len(_beside(trace, row, "rejected"))
@@ -136,6 +171,16 @@ def _corrected(trace: Trace, row: pd.Series) -> str:
         return (
             f"in place of {guesses}, {_text(trace, row)} was drawn from what they leave of the target's row, in which "
             f"it had p = {number(row['p'])}."
+        )
+    if _rule_name(trace) == "equality":
+        return (
+            f"in place of {instead}, {_text(trace, row)} was drawn from the target's row without it: the target's own "
+            f"draw there, with p = {number(row['p'])}."
+        )
+    if _block(trace):
+        return (
+            f"in place of {instead}, {_text(trace, row)} was drawn from the residual max(b·p − q, 0), b the "
+            f"probability that the guesses before it are kept: p = {number(row['p'])}, q = {number(row['q'])}."
         )
     mass = row["residual_mass"]
     share = max(row["p"] - row["q"], 0.0) / mass if mass > 0 else math.nan
@@ -155,12 +200,12 @@ def _bonus(trace: Trace, row: pd.Series) -> str:
             f"target's row after them gave one token more, {_text(trace, row)}, with p = {number(row['p'])}."
         )
     all_of_them = "the one proposed token was" if proposed == 1 else f"all {proposed} proposed tokens were"
-    how = "as its most probable token" if _greedy(trace) else f"with p = {number(row['p'])}"
+    how = "as its most probable token" if _first_choice(trace) else f"with p = {number(row['p'])}"
     return f"{all_of_them} accepted, so the target's row after them gave one token more, {_text(trace, row)}, {how}."
 
 
 def _plain(trace: Trace, row: pd.Series) -> str:
-    how = "as its most probable token" if _greedy(trace) else f"with p = {number(row['p'])}"
+    how = "as its most probable token" if _first_choice(trace) else f"with p = {number(row['p'])}"
     step = _round(trace, row)
     if trace.manifest["proposer"]["name"] == "none":
         why = "plain decoding"
@@ -191,11 +236,12 @@ def _guess(trace: Trace, row: pd.Series) -> str:
 
 def _rule(trace: Trace, row: pd.Series) -> str:
     """The rule's formula for accept_prob, as far as it is known here."""
-    name = trace.manifest["rule"]["name"]
-    if name == "tree":
+    name = _rule_name(trace)
+    if name in ("tree", "equality"):
         before = (_beside(trace, row, "rejected")["node"] < row["node"]).sum()
-        return "min(1, r/q), r what the siblings rejected before it leave of p," if before else "min(1, p/q)"
-    return "min(1, p/q)" if name == "token" else f"accept_prob (rule {name})"
+        if before:
+            return f"{'min(1, r/q)' if name == 'tree' else 'r'}, r what the siblings rejected before it leave of p,"
+    return FORMULAS.get(name, f"accept_prob (rule {name})")
 
 
 def _cut(trace: Trace, row: pd.Series) -> str:
@@ -207,8 +253,30 @@ def _proposer(trace: Trace) -> str:
     return PROPOSER_NAMES.get(trace.manifest["proposer"]["name"], "the proposer")
 
 
+def _rule_name(trace: Trace) -> str:
+    return trace.manifest["rule"]["name"]
+
+
 def _greedy(trace: Trace) -> bool:
-    return trace.manifest["rule"]["name"] == "greedy"
+    return _rule_name(trace) == "greedy"
+
+
+def _typical(trace: Trace) -> bool:
+    return _rule_name(trace) == "typical"
+
+
+def _block(trace: Trace) -> bool:
+    return _rule_name(trace) in RULES_OF_BLOCKS
+
+
+def _first_choice(trace: Trace) -> bool:
+    """Whether the rule emits the target's most probable token where it draws nothing."""
+    return _rule_name(trace) in FIRST_CHOICE
+
+
+def _threshold(trace: Trace, row: pd.Series) -> str:
+    """Above which p the typical rule accepts, in words with the entropy."""
+    return f"min(ε, δ·exp(−H)) for a row of entropy H = {row['entropy_p']:.2f} nats"
 
 
 def _text(trace: Trace, row: pd.Series) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
+from specworkbench.trace.rule import lossy_sentence
 from specworkbench.widgets.text import visible
 
 
@@ -45,6 +46,12 @@ def tokens_of(trace: Trace, sequence: int = 0) -> list[dict[str, Any]]:
             }
         )
     return tokens
+
+
+def caption(trace: Trace, title: str) -> str:
+    """A line above tokens of the trace: the title and, where its rule is lossy, that. Not escaped for HTML."""
+    note = lossy_sentence(trace.manifest["rule"])
+    return f"{title}. {note}" if title and note else title or note
 
 
 def is_cut(outcome: str, emitted: bool) -> bool:

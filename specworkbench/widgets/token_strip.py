@@ -12,7 +12,7 @@ import traitlets
 
 from specworkbench.plots import palette
 from specworkbench.trace import Trace
-from specworkbench.widgets.tables import is_cut, tokens_of
+from specworkbench.widgets.tables import caption, is_cut, tokens_of
 
 _FOLDER = Path(__file__).parent
 _CSS = palette.css_variables() + (_FOLDER / "token_strip.css").read_text(encoding="utf-8")
@@ -38,8 +38,12 @@ class TokenStrip(anywidget.AnyWidget):
 
     @classmethod
     def of(cls, trace: Trace, sequence: int = 0, **traits: Any) -> TokenStrip:
-        """The strip of one sequence of a trace. Raises `InputError` for a sequence that is not there."""
-        return cls(tokens=tokens_of(trace, sequence), **traits)
+        """The strip of one sequence of a trace; a lossy rule is told in the title.
+
+        Raises `InputError` for a sequence that is not there.
+        """
+        title = caption(trace, traits.pop("title", ""))
+        return cls(tokens=tokens_of(trace, sequence), title=title, **traits)
 
     @traitlets.validate("selected")
     def _within(self, proposal: Any) -> int:

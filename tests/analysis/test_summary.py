@@ -6,9 +6,9 @@ from specworkbench import analysis
 from tests.trace.toy import toy_trace
 
 KEYS = (
-    "text token_ids stop_reason rounds proposed examined accepted emitted alpha_counts alpha_overlap block_efficiency "
-    "survival_by_position acceptance_by_position ms_prefill ms_propose ms_verify ms_accept ms_rollback ms_total "
-    "target_forwards draft_forwards"
+    "text token_ids stop_reason rule rounds proposed examined accepted emitted alpha_counts alpha_overlap "
+    "block_efficiency survival_by_position acceptance_by_position ms_prefill ms_propose ms_verify ms_accept "
+    "ms_rollback ms_total target_forwards draft_forwards"
 ).split()
 
 

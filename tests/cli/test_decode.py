@@ -8,12 +8,13 @@ import pytest
 
 from specworkbench.engine.recording import TraceRecorder
 from specworkbench.trace import load_trace
+from specworkbench.trace.rule import LOSSY
 from tests.experiments.toys import strict_json
 
 KEYS = (
-    "text token_ids stop_reason rounds proposed examined accepted emitted alpha_counts alpha_overlap block_efficiency "
-    "survival_by_position acceptance_by_position ms_prefill ms_propose ms_verify ms_accept ms_rollback ms_total "
-    "target_forwards draft_forwards"
+    "text token_ids stop_reason rule rounds proposed examined accepted emitted alpha_counts alpha_overlap "
+    "block_efficiency survival_by_position acceptance_by_position ms_prefill ms_propose ms_verify ms_accept "
+    "ms_rollback ms_total target_forwards draft_forwards"
 ).split()
 
 
@@ -35,6 +36,19 @@ def test_plain_decoding_has_nulls_where_nothing_was_examined(command, pair):
     printed = strict_json(out)
     assert code == 0 and printed["alpha_counts"] is printed["alpha_overlap"] is None
     assert printed["acceptance_by_position"] == [None] * 4 and printed["draft_forwards"] == printed["proposed"] == 0
+
+
+@pytest.mark.parametrize("rule, lossy", [("block", False), ("lenient,leniency=0.5", True), ("typical", True)])
+def test_a_lossy_rule_is_said_to_be_lossy_first_in_the_figures_and_in_the_trace(command, pair, tmp_path, rule, lossy):
+    asked = ("decode", "abc", *pair, "--rule", rule, "--max-new-tokens", 8)
+    _, out, err = command(*asked, "--json", "--trace", tmp_path / "t.trace")
+    printed, name = strict_json(out)["rule"], rule.partition(",")[0]
+    assert printed == load_trace(tmp_path / "t.trace").manifest["rule"]
+    assert (printed["name"], printed["lossless"]) == (name, not lossy)
+    assert (f"the rule {name} is {LOSSY}" in err) == lossy
+    _, out, err = command(*asked)
+    (line,) = [line for line in out.splitlines() if line.startswith("rule ")]
+    assert rule in line and (LOSSY in line) == (LOSSY in err) == lossy
 
 
 def test_a_library_that_prints_does_not_reach_standard_output(command, pair, monkeypatch):
@@ -249,6 +263,9 @@ def test_a_folder_that_is_no_model_is_refused(refused, tmp_path):
         (("--target", "/no/such/folder"), "needs a draft"),
         (("--proposer", "magic"), "no proposer 'magic'"),
         (("--rule", "guess"), "no rule 'guess'"),
+        (("--rule", "lenient,leniency=2"), "leniency is 2.0; it must be above 0 and at most 1"),
+        (("--rule", "lenient,strength=2"), "the rule lenient has no setting 'strength'; it has leniency=0.8"),
+        (("--rule", "ensemble,weight=half"), "weight of the rule ensemble is 'half'"),
         (("--rule", "greedy"), "only at temperature 0"),
         (("--temperature", "-1"), "temperature is -1"),
         (("--temperature", "nan"), "temperature is nan"),
@@ -315,3 +332,12 @@ def test_the_embedded_family_decodes_without_naming_a_model(command, tmp_path):
     manifest = load_trace(tmp_path / "t.trace").manifest
     assert code == 0 and strict_json(out)["emitted"] <= 8
     assert (manifest["target"]["name"], manifest["proposer"]["draft"]["name"]) == ("embedded", "embedded/draft-s")
+
+
+def test_a_minimum_length_is_in_the_trace_and_refused_above_the_maximum(command, refused, pair, tmp_path):
+    code, *_ = command(
+        "decode", "abc", *pair, "--max-new-tokens", 6, "--min-new-tokens", 4, "--trace", tmp_path / "t.trace"
+    )
+    assert code == 0 and load_trace(tmp_path / "t.trace").manifest["min_new_tokens"] == 4
+    sentence = refused("decode", "abc", *pair, "--max-new-tokens", 6, "--min-new-tokens", 7)
+    assert "min_new_tokens is 7" in sentence and "which is 6" in sentence

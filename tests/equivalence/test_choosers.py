@@ -111,3 +111,10 @@ def test_correctly_wired_streams_are_the_engines_own():
         _, found = wired.for_verifier(1, 2, size, drafted)
         assert np.array_equal(found.accept, expected.accept)
         assert np.array_equal(found.drawn, expected.drawn)
+
+
+def test_a_wiring_may_read_what_a_guess_was_drawn_with():
+    streams = WiredStreams(3, torch.device("cpu"), torch.float64, lambda stream, position: ("draft", position))
+    _, drafted = streams.for_proposer(1, 2, 3)
+    _, used = streams.for_verifier(1, 2, 3, drafted)
+    assert torch.equal(used.drawn[:3], drafted.draft)

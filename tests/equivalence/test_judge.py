@@ -9,9 +9,9 @@ from specworkbench.engine import SamplingSettings
 from specworkbench.engine.proposers import NgramProposer, NoProposer
 from specworkbench.equivalence.faults import FAULTS, FaultyVerifier, control_for
 from specworkbench.equivalence.judge import FAMILY, judge
+from specworkbench.equivalence.power import evidence_of
 from specworkbench.equivalence.toys import table_setup
 from specworkbench.equivalence.tree_toys import tree_setup
-from tests.equivalence.streams import evidence_of
 
 GREEDY = SamplingSettings(temperature=0.0)
 SETUPS = {
@@ -47,11 +47,10 @@ def test_correct_decoding_is_not_rejected_and_its_fault_is(name):
 
 def test_it_stops_when_it_has_decided_and_judges_no_token_more_than_asked():
     setup = long("token")
-    drawn = []
-    parts = evidence_of(setup.but(verifier=FaultyVerifier(setup.verifier, "accept")), watched=drawn.append)
+    parts = evidence_of(setup.but(verifier=FaultyVerifier(setup.verifier, "accept")))
     found = judge(parts, tokens=10_000, slots=4)
     assert found.decided_at < found.tokens < 10_000
-    assert len(drawn) == -(-found.tokens // 24), "nothing is decoded after the decision"
+    assert next(parts).sequence[0] == -(-found.tokens // 24), "nothing is decoded after the decision"
     assert judged(setup, tokens=601).tokens == 601
 
 

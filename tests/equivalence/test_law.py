@@ -6,13 +6,13 @@ import torch
 from specworkbench.engine import SamplingSettings
 from specworkbench.engine.loop import DecodeSettings
 from specworkbench.engine.sampling import Sampler
+from specworkbench.equivalence.closed_forms import survival
 from specworkbench.equivalence.law import (
     accepted_law,
     decode_law_memoised,
     first_tokens,
     largest_difference,
     product_law,
-    survival,
     total_variation,
 )
 from specworkbench.equivalence.toys import SporadicDraft, TableModel, table_setup

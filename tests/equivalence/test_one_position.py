@@ -6,52 +6,45 @@ import torch
 
 from specworkbench.engine.contracts import Proposal
 from specworkbench.engine.verifiers import VERIFIERS
-from specworkbench.engine.verifiers.chain import one_hot_best, ratios
+from specworkbench.engine.verifiers.chain import one_hot_best
 from specworkbench.engine.verifiers.token import TokenVerifier
 from specworkbench.equivalence.choosers import enumerate_paths
-from specworkbench.equivalence.mutants import ResampleFromTarget
+from specworkbench.equivalence.mutants import rules
 from specworkbench.theory.one_position import RULES, emitted_law, one_position
+from specworkbench.theory.one_position import SETTINGS as theory_settings
 
 EXACT = 1e-12
 
 
-def weights_after(row):
-    """The token rule with other weights after a refusal, of p (vocab,) and q (vocab,) there."""
+class Floored(TokenVerifier):
+    """`FlooredDraft` with any floor."""
 
-    class Fault(TokenVerifier):
-        def next_row(self, proposal, p, q, accepted):
-            return row(p[0], q[0]).unsqueeze(0) if accepted == 0 else p[1:]
+    def __init__(self, floor):
+        self.floor = floor
 
-    return Fault()
+    def accept_probs(self, proposal, p, q):
+        return super().accept_probs(proposal, p, q.clamp(min=self.floor))
 
 
-def acceptance(probs):
-    """The token rule with another acceptance, of p and q (1, vocab) and their ratio at the guess (1,)."""
-
-    class Fault(TokenVerifier):
-        def accept_probs(self, proposal, p, q):
-            at = proposal.tokens
-            return probs(p[0, at], q[0, at], ratios(proposal, p, q)).clamp(max=1.0)
-
-    return Fault()
+FAULTS = {
+    "always accept": rules.AcceptAlways,
+    "resample from p": rules.ResampleFromTarget,
+    "resample from q": rules.RedrawnFromDraft,
+    "residual |p − q|": rules.AbsoluteResidual,
+    "residual q − p": rules.ReversedResidual,
+    "softmax of the residual": rules.SoftmaxResidual,
+    "ratio q/p": rules.InvertedRatio,
+    "accept with p": rules.AcceptWithTarget,
+    "q floored": Floored,
+    "raw q": TokenVerifier,
+    "greedy draft": TokenVerifier,
+}
 
 
 def verifier(rule, **settings):
     """The real code of a rule, right or wrong."""
-    faults = {
-        "always accept": lambda: acceptance(lambda p, q, ratio: torch.ones_like(p)),
-        "resample from p": ResampleFromTarget,
-        "resample from q": lambda: weights_after(lambda p, q: q),
-        "residual |p − q|": lambda: weights_after(lambda p, q: (p - q).abs()),
-        "residual q − p": lambda: weights_after(lambda p, q: (q - p).clamp(min=0)),
-        "softmax of the residual": lambda: weights_after(lambda p, q: (p - q).clamp(min=0).softmax(-1)),
-        "ratio q/p": lambda: acceptance(lambda p, q, ratio: 1 / ratio),
-        "accept with p": lambda: acceptance(lambda p, q, ratio: p),
-        "q floored": lambda: acceptance(lambda p, q, ratio: p / q.clamp(min=settings["floor"])),
-    }
-    if rule in faults:
-        return faults[rule]()
-    return VERIFIERS[rule if rule in VERIFIERS else "token"](**(settings if rule in VERIFIERS else {}))
+    code = FAULTS.get(rule) or VERIFIERS[rule]
+    return code(**settings) if rule in VERIFIERS or code is Floored else code()
 
 
 def drawn_from(rule, q, **settings):
@@ -120,6 +113,15 @@ def test_with_one_guess_these_are_the_token_rule(rule):
         law, accepted = enumerated(rule, p, q)
         assert law == pytest.approx(emitted_law(p, q), abs=EXACT)
         assert accepted == pytest.approx(np.minimum(p, q).sum(), abs=EXACT)
+
+
+def test_the_floor_of_the_mutant_is_the_default():
+    assert SETTINGS["q floored"][0]["floor"] == theory_settings["floor"].default == 0.05
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.02, 0.08, 0.9])
+    rows = torch.tensor(np.stack([p, p]))
+    proposal = Proposal(torch.tensor([0]), torch.tensor(q).unsqueeze(0))
+    ours = Floored(0.05).accept_probs(proposal, rows, proposal.probs)
+    assert torch.equal(ours, rules.FlooredDraft().accept_probs(proposal, rows, proposal.probs)) and ours == 1.0
 
 
 def test_no_two_rules_are_the_same_code():

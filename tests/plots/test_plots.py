@@ -43,6 +43,11 @@ PHASES = pd.DataFrame(
     }
 )
 
+RACE = pd.DataFrame(
+    [("ours", 0, 0.0), ("ours", 50, -1.0), ("<b>", 0, 0.0), ("<b>", 20, 9.0), ("<b>", 30, float("inf"))],
+    columns=["name", "tokens", "log_e"],
+)
+
 
 def figures():
     return {
@@ -50,6 +55,7 @@ def figures():
         "expected_tokens": plots.expected_tokens(MEASURED, THEORY),
         "acceptance": plots.acceptance(POSITIONS),
         "phases": plots.phases(PHASES),
+        "e_race": plots.e_race(RACE, 1e-3),
     }
 
 
@@ -65,6 +71,7 @@ def test_figure_has_a_title_and_named_axes_and_a_transparent_background(name):
 @pytest.mark.parametrize("name", figures())
 def test_template_can_be_chosen(name):
     arguments = {"expected_tokens": (MEASURED, THEORY), "acceptance": (POSITIONS,), "phases": (PHASES,)}
+    arguments["e_race"] = (RACE, 1e-3)
     figure = getattr(plots, name)(*arguments.get(name, (TABLE,)), template="plotly_dark")
     assert figure.layout.template.layout.font.color == "#f2f5fa"
 
@@ -138,3 +145,12 @@ def test_every_outcome_has_a_colour_and_a_glyph_of_its_own():
 
 def test_figures_are_not_shown_and_not_written():
     assert all(type(figure) is go.Figure for figure in figures().values())
+
+
+def test_the_race_is_in_logarithms_to_base_10_with_the_line_of_rejection():
+    figure = plots.e_race(RACE, 1e-3)
+    ours, wrong = figure.data
+    assert ours.y[1] == pytest.approx(-0.4343, abs=1e-4) and wrong.y[1] == pytest.approx(3.9087, abs=1e-4)
+    assert wrong.y[2] > 1.05 * max(wrong.y[1], 3) and wrong.customdata[2] == "infinite", "an impossible token is on top"
+    assert figure.layout.shapes[0].y0 == pytest.approx(3) and "1,000" in figure.layout.annotations[0].text
+    assert wrong.name == literal("<b>")

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -152,6 +153,15 @@ def test_the_twin_marks_too_much_and_too_little_by_glyph():
 def test_text_is_escaped_in_the_twin():
     html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "<b>", "x"], title="<img src=x>").to_html()
     assert "<script" not in html and "<img" not in html and "<b>" not in html and "&lt;script" in html
+
+
+def test_the_twin_is_well_formed_and_draws_within_its_frame():
+    html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "long name of a token", "x"], rule="ratio q/p").to_html()
+    figures = [ElementTree.fromstring(text) for text in re.findall(r"<figure.*?</figure>", html, re.DOTALL)]
+    assert len(figures) == 3
+    for rect in (rect for figure in figures for rect in figure.iter("rect") if "x" in rect.attrib):
+        x, y, width, height = (float(rect.get(name)) for name in ("x", "y", "width", "height"))
+        assert x >= 34 and x + width <= 354 and y >= 15.9 and y + height <= 196.1
 
 
 def test_two_twins_on_a_page_do_not_share_names():
@@ -379,6 +389,28 @@ def test_numbers_and_words_follow_python(in_node):
     assert {sign[0] for sign in rows["comes out − p"]} == {"+", "−"} and marked
     rule = RULES["resample from p"]
     assert says == f"≠ p  {verdict(position, rule, playground.tokens)} {rule.says}"
+
+
+@pytest.mark.parametrize("rule", ["token", "residual |p − q|"])
+def test_the_browser_draws_what_the_twin_draws(in_node, rule):
+    """Every bar of the three figures, by place and size, and the glyphs above them."""
+    playground = OverlapPlayground(rule=rule)
+    code = """
+    const { el } = shown(state);
+    const bars = (node) => node.find((n) => n.tag === "rect" && n.attributes.x !== undefined
+      && !["swb-lane", "swb-grip"].includes(n.attributes.class)).map(({ attributes: a }) =>
+      ["x", "y", "width", "height"].map((name) => Number(a[name])));
+    const marks = el.find((n) => n.attributes.class === "swb-mark").map((n) => n.textContent).join("");
+    return [el.find((n) => n.tag === "figure").map(bars), marks];
+    """
+    drawn, marks = in_node(code, state=state_of(playground))
+    html = playground.to_html()
+    number = r'="([-\d.]+)"'
+    look = f"<rect x{number} y{number} width{number} height{number}"
+    for bars, figure in zip(drawn, html.split("<figure")[1:], strict=True):
+        twin = [[float(value) for value in found] for found in re.findall(look, figure)]
+        assert len(twin) >= 10 and np.array(bars) == pytest.approx(np.array(twin), abs=0.011)
+    assert marks == "".join(re.findall("[▲▼]", html))
 
 
 def test_sizes_that_differ_are_told_in_the_widget_and_can_be_left(in_node):

@@ -80,8 +80,8 @@ def test_a_deterministic_guess_is_said_to_be_certain():
 
 def test_another_rule_is_named_instead_of_the_formula():
     trace = spoken()
-    trace.manifest["rule"] = {"name": "block", "lossless": True}
-    assert "accept_prob (rule block) = " in told(trace, "rejected")[0]
+    trace.manifest["rule"] = {"name": "of my own", "lossless": True}
+    assert "accept_prob (rule of my own) = " in told(trace, "rejected")[0]
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ class BlockVerifier(ChainVerifier):
     b_0 = 1, b_i = min(1, b_(i-1) p(x_i)/q(x_i)) is the probability of keeping at least i guesses. The uniform of
     position i is compared with h_i = r_i / (r_i + 1 - b_i), where r_i = sum_v max(b_i p_(i+1)(v) - q_(i+1)(v), 0), that
     of the last position with h_n = b_n. The last position that passes is the accepted length tau; the next token is
-    drawn from max(b_tau p - q, 0), after the last guess from p. `accept_probs` holds h. With a one-hot q it is the
-    token rule.
+    drawn from max(b_tau p - q, 0), after the last guess from p. `accept_probs` holds h. With a one-hot q it
+    has the token rule's law (with the same uniforms it may still keep other guesses).
     """
 
     name = "block"

@@ -12,7 +12,7 @@ from specworkbench.engine.contracts import Decision, Proposal
 from specworkbench.engine.loop import Sequence
 from specworkbench.engine.sampling import MinimumLength, Sampler, SamplingSettings, filtered
 from specworkbench.engine.stopping import Stopping
-from specworkbench.equivalence.mutants.mutant import of_loop
+from specworkbench.equivalence.mutants.mutant import CONSISTENT, NO_EDGE, OF_GIVEN_ROWS, WRONG_ROWS, of_loop
 from specworkbench.equivalence.setup import Setup
 from specworkbench.equivalence.toys import table_setup
 
@@ -20,7 +20,10 @@ from specworkbench.equivalence.toys import table_setup
 
 
 class RowsShifted(Sequence):
-    """Every guess is judged by the target's row after it, not by the row before."""
+    """Every guess is judged by the target's row after it, not by the row before.
+
+    Such a row depends on the guess, so that tests which go by the given rows see it.
+    """
 
     def _target_rows(self, last: torch.Tensor, proposal: Proposal) -> torch.Tensor:
         rows = super()._target_rows(last, proposal)
@@ -128,32 +131,38 @@ class _LastTokenOnly(Stopping):
         return len(block), "eos" if block[-1] in self.eos_ids else None
 
 
-class _WithMinimum(Sequence):
-    """A loop whose minimum length is faulty."""
+class WithMinimum(Sequence):
+    """A loop whose minimum length is another class."""
 
-    faulty: type[MinimumLength]
+    minimum_length: type[MinimumLength] = MinimumLength
 
     def __init__(self, *parts, **more):
         super().__init__(*parts, **more)
         ends = torch.nonzero(self.minimum.ends).flatten().tolist()
-        self.minimum = self.faulty(ends, self.target.vocab_size, device=self.target.device)
+        self.minimum = self.minimum_length(ends, self.target.vocab_size, device=self.target.device)
         self.sampler.minimum = self.context.sampler.minimum = self.minimum
 
 
-class MinimumOffByOne(_WithMinimum):
+class _OneMore(MinimumLength):
+    def __call__(self, scores, ahead):
+        return super().__call__(scores, ahead + 1)
+
+
+class _OfTheContext(MinimumLength):
+    def __call__(self, scores, ahead):
+        return super().__call__(scores, 0)
+
+
+class MinimumOffByOne(WithMinimum):
     """EOS may come one token before the minimum length is reached."""
 
-    class faulty(MinimumLength):
-        def __call__(self, scores, ahead):
-            return super().__call__(scores, ahead + 1)
+    minimum_length = _OneMore
 
 
-class MinimumFrozen(_WithMinimum):
+class MinimumFrozen(WithMinimum):
     """The minimum length does not see the tokens of the block."""
 
-    class faulty(MinimumLength):
-        def __call__(self, scores, ahead):
-            return super().__call__(scores, ahead * 0)
+    minimum_length = _OfTheContext
 
 
 def at_least_two(seed: int = 0, **options: Any) -> Setup:
@@ -168,37 +177,38 @@ def sampled_with(**settings: Any) -> partial:
 
 
 AT_FIRST = "at the first token of a round with guesses"
+of_rows = partial(of_loop, blind=WRONG_ROWS | CONSISTENT | NO_EDGE)
+of_wide_rows = partial(of_loop, blind=WRONG_ROWS | CONSISTENT)
+"""Of rows with tokens that the target can never give, which forced uniforms bring out."""
+of_cache = partial(of_loop, blind=WRONG_ROWS | NO_EDGE, first_token_exact=True, contracts=("context",))
+EOS_OVERLOOKED = dict.fromkeys(
+    (*OF_GIVEN_ROWS, "fresh e-process"), "every token follows its row, and only where the output ends is wrong"
+)
 
 LOOPS = (
-    of_loop("rows_shifted", RowsShifted, AT_FIRST),
-    of_loop("top_k_on_bonus_only", TopKOnBonusOnly, AT_FIRST, bench=sampled_with(top_k=3)),
-    of_loop("min_p_on_bonus_only", MinPOnBonusOnly, AT_FIRST, bench=sampled_with(min_p=0.4)),
-    of_loop("temperature_on_bonus_only", TemperatureOnBonusOnly, AT_FIRST, bench=sampled_with(temperature=0.6)),
-    of_loop(
+    of_loop("rows_shifted", RowsShifted, AT_FIRST, blind=CONSISTENT | NO_EDGE),
+    of_wide_rows("top_k_on_bonus_only", TopKOnBonusOnly, AT_FIRST, bench=sampled_with(top_k=3)),
+    of_wide_rows("min_p_on_bonus_only", MinPOnBonusOnly, AT_FIRST, bench=sampled_with(min_p=0.4)),
+    of_rows("temperature_on_bonus_only", TemperatureOnBonusOnly, AT_FIRST, bench=sampled_with(temperature=0.6)),
+    of_wide_rows(
         "nucleus_before_temperature", NucleusFirst, "at the first token",
         bench=sampled_with(temperature=0.5, top_p=0.9),
     ),
-    of_loop(
+    of_rows(
         "penalties_frozen", FrozenPenalties, "at the second position of a round", first_token_exact=True,
         bench=sampled_with(repetition_penalty=2.5),
     ),
-    of_loop(
-        "rejected_token_stays", RejectedTokenStays, "in the round after a rejection", first_token_exact=True,
-        contracts=("context",),
-    ),
-    of_loop(
-        "last_accepted_lost", LastAcceptedLost, "in the round after an acceptance", first_token_exact=True,
-        contracts=("context",),
-    ),
+    of_cache("rejected_token_stays", RejectedTokenStays, "in the round after a rejection"),
+    of_cache("last_accepted_lost", LastAcceptedLost, "in the round after an acceptance"),
     of_loop(
         "eos_inside_ignored", EosInsideIgnored, "after the first EOS inside a block", first_token_exact=True,
-        contracts=("end",), bench=partial(table_setup, eos=(1,)),
+        contracts=("end",), bench=partial(table_setup, eos=(1,)), blind=NO_EDGE | EOS_OVERLOOKED,
     ),
     of_loop(
         "minimum_off_by_one", MinimumOffByOne, "at the last token before the minimum", first_token_exact=True,
-        contracts=("end",), bench=at_least_two,
+        contracts=("end",), bench=at_least_two, blind=WRONG_ROWS,
     ),
-    of_loop(
+    of_rows(
         "minimum_frozen", MinimumFrozen, "in the block that reaches the minimum", first_token_exact=True,
         bench=at_least_two,
     ),

@@ -14,7 +14,7 @@ from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler, SamplingSettings, filtered
 from specworkbench.engine.verifiers.token import TokenVerifier
-from specworkbench.equivalence.mutants.mutant import Mutant, of_proposal, said
+from specworkbench.equivalence.mutants.mutant import AT_BONUS, CONSISTENT, NO_EDGE, Mutant, of_proposal, said
 from specworkbench.equivalence.setup import Setup
 from specworkbench.equivalence.toys import table_setup
 
@@ -97,14 +97,19 @@ top_k_draft = partial(table_setup, draft_sampling=SamplingSettings(top_k=4))
 
 PROPOSALS = (
     of_proposal(
-        "greedy_draft_soft_q", GreedySoft, "at the first examined position", full_contracts=("draws",),
+        "greedy_draft_soft_q", GreedySoft, "at the first examined position", full_contracts=("draws",), blind=NO_EDGE,
     ),
     of_proposal(
         "raw_q_after_top_k", RawRows, "at the first examined position", full_contracts=("draws",), bench=top_k_draft,
+        blind=NO_EDGE,
     ),
-    of_proposal("unsure_guess_dropped", DropsUnsure, "at the first examined position"),
+    of_proposal(
+        "unsure_guess_dropped", DropsUnsure, "at the first examined position",
+        blind=NO_EDGE | CONSISTENT,
+    ),
     Mutant(
         "bonus_from_draft", said(BonusFromDraft), "rule", "after a fully accepted proposal", bonus_from_draft,
         first_token_exact=True, full_contracts=("draws",),
+        blind=NO_EDGE | AT_BONUS | {"cells": "by rank, and nothing else is known there, q has almost the masses of p"},
     ),
 )  # fmt: skip

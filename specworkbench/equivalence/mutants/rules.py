@@ -10,7 +10,7 @@ from specworkbench.engine.verifiers.block import BlockVerifier, kept_probs
 from specworkbench.engine.verifiers.chain import ChainVerifier, one_hot_best, ratios, residual_row
 from specworkbench.engine.verifiers.lossy import LenientVerifier, TypicalVerifier
 from specworkbench.engine.verifiers.token import TokenVerifier
-from specworkbench.equivalence.mutants.mutant import of_rule
+from specworkbench.equivalence.mutants.mutant import ACCEPTED_RIGHTLY, AT_BONUS, NO_EDGE, TOO_SMALL, of_rule, only
 from specworkbench.equivalence.toys import table_setup
 
 # ---------------------------------------------------------------- what is accepted
@@ -187,23 +187,33 @@ class BlockWithoutResidualMass(BlockVerifier):
         return kept_probs(proposal, p, q)
 
 
-block = partial(table_setup, rule="block")
 EXAMINED, REJECTED = "at the first examined position", "at the first rejected position"
-accepting = partial(of_rule, shows=EXAMINED, contracts=("accept_prob",))
-deciding = partial(accepting, contracts=("accept_prob", "probabilities"), full_contracts=("draws",))
-correcting = partial(of_rule, shows=REJECTED, contracts=("probabilities",), full_contracts=("draws",))
+accepting = partial(of_rule, shows=EXAMINED, contracts=("accept_prob",), blind=NO_EDGE)
+correcting = partial(
+    of_rule, shows=REJECTED, contracts=("probabilities",), full_contracts=("draws",), blind=NO_EDGE | ACCEPTED_RIGHTLY,
+)  # fmt: skip
+WHOLE_BLOCK = {"acceptance": "a position is not judged by itself, so that nothing says how often it is accepted"}
+of_blocks = partial(of_rule, bench=partial(table_setup, rule="block", noise=2.0), blind=NO_EDGE | WHOLE_BLOCK)
 
 RULES = (
     accepting("accept_always", AcceptAlways),
     accepting("first_unverified", FirstUnverified),
     accepting("inverted_ratio", InvertedRatio),
     accepting("accept_with_target", AcceptWithTarget),
-    accepting("floored_draft", FlooredDraft, bench=partial(table_setup, vocab=6, sharpness=3.0, noise=0.5)),
-    accepting("rounded_draft", RoundedDraft),
+    accepting(
+        "floored_draft", FlooredDraft, bench=partial(table_setup, vocab=6, sharpness=2.0, noise=0.6),
+        blind=NO_EDGE | only(TOO_SMALL, "e-process", "fresh e-process", "overweight"),
+    ),
+    accepting("rounded_draft", RoundedDraft, blind=NO_EDGE | TOO_SMALL),
     accepting("lenient_claimed", LenientClaimed),
-    deciding("typical_claimed", TypicalClaimed),
-    deciding("argmax_verified", ArgmaxVerified),
-    of_rule("count_as_sum", CountAsSum, "where an accepted guess follows a rejected one", contracts=("decision",)),
+    accepting("typical_claimed", TypicalClaimed, full_contracts=("draws",)),
+    accepting(
+        "argmax_verified", ArgmaxVerified, contracts=("accept_prob", "probabilities"), full_contracts=("draws",),
+    ),
+    of_rule(
+        "count_as_sum", CountAsSum, "where an accepted guess follows a rejected one", contracts=("decision",),
+        blind=NO_EDGE,
+    ),
     correcting("resample_from_target", ResampleFromTarget),
     correcting("redrawn_from_draft", RedrawnFromDraft),
     correcting("softmax_residual", SoftmaxResidual),
@@ -213,14 +223,15 @@ RULES = (
     correcting("residual_from_next_row", ResidualFromNextRow),
     of_rule(
         "bonus_from_wrong_row", BonusFromWrongRow, "after a fully accepted proposal", first_token_exact=True,
-        full_contracts=("draws",),
+        full_contracts=("draws",), blind=NO_EDGE | AT_BONUS,
     ),
-    of_rule(
-        "block_not_clamped", BlockNotClamped, "at the second guess of a round", first_token_exact=True, bench=block,
+    of_blocks(
+        "block_not_clamped", BlockNotClamped, "at the second guess of a round", first_token_exact=True,
+        contracts=("accept_prob",),
     ),
-    of_rule(
+    of_blocks(
         "block_residual_unscaled", BlockResidualUnscaled, "where a guess after the first is rejected",
-        first_token_exact=True, full_contracts=("draws",), bench=block,
+        first_token_exact=True, full_contracts=("draws",), blind=NO_EDGE | TOO_SMALL | WHOLE_BLOCK,
     ),
-    of_rule("block_without_residual_mass", BlockWithoutResidualMass, EXAMINED, bench=block),
+    of_blocks("block_without_residual_mass", BlockWithoutResidualMass, EXAMINED, full_contracts=("accept_prob",)),
 )  # fmt: skip

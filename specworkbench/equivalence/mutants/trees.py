@@ -12,7 +12,16 @@ from specworkbench.engine.loop import Sequence
 from specworkbench.engine.sampling import SamplingSettings
 from specworkbench.engine.trees import earlier_siblings, visible_rows
 from specworkbench.engine.verifiers.tree import TreeVerifier
-from specworkbench.equivalence.mutants.mutant import Mutant, said
+from specworkbench.equivalence.mutants.mutant import (
+    ACCEPTED_RIGHTLY,
+    CONSISTENT,
+    NO_EDGE,
+    TOO_SMALL,
+    WRONG_ROWS,
+    Mutant,
+    only,
+    said,
+)
 from specworkbench.equivalence.tree_toys import tree_setup
 
 
@@ -90,21 +99,35 @@ def tree_loop(name: str, sequence: type[Sequence], shows: str, **more) -> Mutant
     return Mutant(name, said(sequence), "tree", shows, apply, first_token_exact=True, **more)
 
 
+FIRST_CHILD = {
+    "acceptance": "it counts the first child of a node only, which is judged rightly",
+    "overweight": "it goes by the first child's q: once that child is refused, nothing of the set is left of p",
+}
+BY_FIRST_ROW = dict.fromkeys(("e-process", "fresh e-process"), "no alternative knows of a second child")
+
 TREES = (
     tree_rule(
         "tree_residual_forgotten", ResidualForgotten, "at the second child", contracts=("accept_prob",), bench=certain,
-    ),
-    tree_rule("tree_wrong_row", WrongRow, "at the second child", bench=without_replacement),
-    tree_rule(
-        "tree_corrected_from_target", CorrectedFromTarget, "at the first corrected token",
-        contracts=("probabilities",), bench=certain,
+        blind=NO_EDGE | FIRST_CHILD | BY_FIRST_ROW | {"cells": "the second child shares its cell with other tokens"},
     ),
     tree_rule(
-        "tree_last_refused_only", LastRefusedOnly, "after two refused children", contracts=("probabilities",),
-        bench=certain,
+        "tree_wrong_row", WrongRow, "at the second child", full_contracts=("accept_prob",), bench=without_replacement,
+        blind=NO_EDGE | FIRST_CHILD,
+    ),
+    tree_rule(
+        "tree_corrected_from_target", CorrectedFromTarget, "at the first corrected token", bench=certain,
+        contracts=("probabilities",), full_contracts=("draws",), blind=NO_EDGE | ACCEPTED_RIGHTLY,
+    ),
+    tree_rule(
+        "tree_last_refused_only", LastRefusedOnly, "after two refused children", bench=certain,
+        contracts=("probabilities",), full_contracts=("draws",), blind=NO_EDGE | ACCEPTED_RIGHTLY,
     ),
     tree_loop(
         "tree_first_nodes_kept", FirstNodesKept, "in the round after a path that is not the first", bench=certain,
+        blind=NO_EDGE | WRONG_ROWS | CONSISTENT,
     ),
-    tree_loop("tree_siblings_penalised", SiblingsPenalised, "after the second child", bench=penalised),
+    tree_loop(
+        "tree_siblings_penalised", SiblingsPenalised, "after the second child", bench=penalised,
+        blind=NO_EDGE | WRONG_ROWS | CONSISTENT | only(TOO_SMALL, "two-sample"),
+    ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import torch
 
 from specworkbench.engine.rng import UniformChooser
 from specworkbench.engine.sampling import SamplingSettings
-from specworkbench.equivalence.mutants.mutant import Mutant, of_uniforms, said
+from specworkbench.equivalence.mutants.mutant import NO_EDGE, OF_SAMPLES, ORDER_OF_TOKENS, Mutant, of_uniforms, said
 from specworkbench.equivalence.toys import table_setup
 
 
@@ -35,20 +35,22 @@ class AtMost(UniformChooser):
         return below | (self.accept_uniforms[self._accepted - len(probs) : self._accepted] == probs)
 
 
+reused = partial(
+    of_uniforms, shows="at the first rejected position", contracts=("uniforms",), blind=NO_EDGE | ORDER_OF_TOKENS,
+)  # fmt: skip
+
 UNIFORMS = (
     of_uniforms(
         "one_uniform_for_all", one_uniform_for_all, "at the second position of a round", first_token_exact=True,
-        contracts=("uniforms",),
+        contracts=("uniforms",), blind=NO_EDGE,
     ),
-    of_uniforms(
-        "uniform_reused", uniform_reused, "at the first rejected position", contracts=("uniforms",),
-    ),
-    of_uniforms(
-        "draft_noise_reused", draft_noise_reused, "at the first rejected position", contracts=("uniforms",),
-    ),
+    reused("uniform_reused", uniform_reused),
+    reused("draft_noise_reused", draft_noise_reused),
     Mutant(
         "u_at_most", said(AtMost), "uniforms", "where u is exactly 0 and p is 0",
         lambda setup: setup.but(chooser=AtMost), first_token_exact=True,
+        blind={"law": "a uniform of exactly 0 has probability 0"}
+        | dict.fromkeys(("contracts", *OF_SAMPLES), "a uniform of exactly 0 comes once in 2^53 draws"),
         bench=partial(table_setup, sampling=SamplingSettings(top_k=3), draft_sampling=SamplingSettings()),
     ),
 )  # fmt: skip

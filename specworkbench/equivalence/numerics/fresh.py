@@ -59,21 +59,38 @@ def fresh_rows(
 ) -> np.ndarray:
     """(n + 1, vocab) the target's distributions after the context and after each of the n proposed tokens.
 
-    context: all tokens before the round; parents: of a tree, the node each node continues, -1 the context (a path of
-    the tree is forwarded as a chain, so that no mask is needed). Settings are applied by `settings.processed`, row by
-    row; a penalty sees the context and the tokens between it and the row. prefill: see `each_fresh_logits`.
+    context: all tokens before the round; parents: of a tree, the node each node continues, -1 the context. Settings are
+    applied by `settings.processed`, row by row; a penalty sees the context and the tokens between it and the row.
+    prefill: see `each_fresh_logits`.
+    """
+    rows = round_logits(context, proposed, target, parents=parents, shape=shape, prefill=prefill)
+    return np.stack([processed(logits, before, sampling) for before, logits in rows])
+
+
+def round_logits(
+    context: Sequence[int],
+    proposed: Sequence[int],
+    target: LanguageModel,
+    *,
+    parents: Sequence[int] | None = None,
+    shape: Shape = "full",
+    prefill: int | None = None,
+) -> list[tuple[list[int], np.ndarray]]:
+    """The same before settings: for each row all tokens before it, and its logits (vocab,).
+
+    A path of a tree is forwarded as a chain, so that no mask is needed.
     """
     nodes: list[list[int]] = [[]]  # between the context and each row
     for node, parent in enumerate(range(-1, len(proposed) - 1) if parents is None else parents):
         nodes.append([*nodes[parent + 1], node])
-    paths = [[proposed[node] for node in path] for path in nodes]
+    before = [[*context, *(proposed[node] for node in path)] for path in nodes]
     found: dict[int, np.ndarray] = {}
-    for row in sorted(range(len(paths)), key=lambda row: -len(paths[row])):
+    for row in sorted(range(len(nodes)), key=lambda row: -len(nodes[row])):
         if row not in found:  # with it come the rows on its way
-            logits = fresh_logits(target, [*context, *paths[row]], len(paths[row]) + 1, shape, prefill)
-            for place, one in zip([0, *(node + 1 for node in nodes[row])], logits, strict=True):
-                found[place] = processed(one, [*context, *paths[place]], sampling)
-    return np.stack([found[row] for row in range(len(paths))])
+            on_its_way = [0, *(node + 1 for node in nodes[row])]
+            logits = each_fresh_logits(target, before[row], len(on_its_way), shape, prefill)
+            found |= dict(zip(on_its_way, logits, strict=True))
+    return [(before[row], found[row]) for row in range(len(nodes))]
 
 
 def _numpy(logits: torch.Tensor) -> np.ndarray:

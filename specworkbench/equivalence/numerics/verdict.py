@@ -18,7 +18,8 @@ SLACK = 8.0
 
 @dataclass(frozen=True)
 class RowVerdict:
-    """kind: "rounding", "cache" (rows differ only after tokens were taken back) or "rows" (they differ without that).
+    """kind: "rounding", "cache" (rows differ only after tokens were taken back), "rows" (they differ without that) or
+    "too few" (tokens, for a fault to be named at the level).
 
     p_value: of d_t being no more than the allowance, by random signs; ratio: mean d_t over the mean floor (at least one
     epsilon); first_ratio: the same in the first rounds of sequences, where nothing was taken back yet; trend: rank
@@ -51,7 +52,7 @@ def judge_rows(rows: pd.DataFrame, dtype: str, level: float = 1e-3) -> RowVerdic
 
     p_value = _random_signs(excess(rows).to_numpy()) if len(rows) else 1.0
     first, later = rows[rows["round"] == 0], rows[(rows["round"] > 0) & (rows["slot"] == 1)]
-    kind = "rounding"
+    kind = "too few" if 0.5 ** len(rows) > level else "rounding"
     if p_value <= level:
         kind = "cache" if excess(first).mean() <= 0 < excess(later).mean() else "rows"
     varied = rows["d"].nunique() > 1 and rows["rejections"].nunique() > 1
@@ -72,8 +73,8 @@ def _random_signs(x: np.ndarray) -> float:
 def _sentence(
     kind: str, dtype: str, mean: float, tokens: int, p_value: float, ratio: float, first: float, trend: float
 ) -> str:
-    if not tokens:
-        return "no row was measured: nothing is known of the rows"
+    if kind == "too few":
+        return f"{tokens} tokens were measured: too few for a verdict on their rows"
     found = (
         f"over {tokens} tokens the rows are {mean:.2g} (TV) from single-token rows in {dtype}, {ratio:.3g} times what "
         f"a change of kernels does (p = {p_value:.2g})"

@@ -16,7 +16,7 @@ from scipy import stats
 from specworkbench.engine.loop import DecodeSettings
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.stopping import Stopping
-from specworkbench.equivalence.law import fresh_row
+from specworkbench.equivalence.law import fresh_row, too_early
 from specworkbench.equivalence.statistics.bounds import detectable_tv, tv_bound
 from specworkbench.errors import InputError
 
@@ -106,7 +106,8 @@ def sequence_cells(
     waiting: list[tuple[float, Tokens]] = [(-1.0, ())]
     while waiting and len(rows) < most_forwards:
         mass, prefix = heapq.heappop(waiting)
-        row = fresh_row(target, (*prompt_ids, *prefix), settings.sampling).double().cpu().numpy() * -mass
+        banned = too_early(target, len(prefix), settings)
+        row = fresh_row(target, (*prompt_ids, *prefix), settings.sampling, banned).double().cpu().numpy() * -mass
         rows[prefix] = row
         for token in np.flatnonzero(n * row >= 2 * min_expected):
             longer = (*prefix, int(token))

@@ -37,9 +37,10 @@ def mmd_test(
 
     statistic: sum over groups of n_a n_b / (n_a + n_b) MMD^2; under the null its labels can be exchanged within a
     group, so that p = (1 + permutations that reach it) / (1 + permutations) is exact. hamming: the kernel is the share
-    of positions with equal tokens, and sees the law of each position alone. prefix: sum of w_j 1[first j tokens are
-    equal], w_j falling as 1 / j, and sees joint laws. Sequences of unequal length are filled with a mark that equals
-    itself alone. Groups that only one list has are left out. Raises `InputError` for unfit arguments.
+    of positions with equal tokens, and sees the law of each position alone. prefix: the share of j = 1..length for
+    which the first j tokens are equal, and sees joint laws. (Chance agreements grow rare with j by themselves: weights
+    falling with j on top of that cost power.) Sequences of unequal length are filled with a mark that equals itself
+    alone. Groups that only one list has are left out. Raises `InputError` for unfit arguments.
     """
     groups = _matched(a, b, groups_a, groups_b)
     name, used = f"mmd {kernel}", sum(len(x) + len(y) for x, y in groups)
@@ -68,18 +69,15 @@ def gram_matrix(tokens: np.ndarray, kernel: Kernel = "hamming") -> np.ndarray:
     n, length = tokens.shape
     if kernel not in ("hamming", "prefix"):
         raise InputError(f"there is no kernel {kernel!r}; say 'hamming' or 'prefix'")
-    weights = 1 / np.arange(1, length + 1) if kernel == "prefix" else np.ones(length)
     gram, same = np.zeros((n, n)), np.ones((n, n), bool)
-    for weight, column in zip(weights / weights.sum(), tokens.T, strict=True):
+    for column in tokens.T:
         equal = column[:, None] == column[None, :]
-        if kernel == "prefix":
-            same &= equal
-            equal = same
-            if np.count_nonzero(same) == n:
-                gram[np.diag_indices(n)] = 1.0
-                break
-        gram += weight * equal
-    return gram
+        same &= equal
+        if kernel == "prefix" and np.count_nonzero(same) == n:
+            gram[np.diag_indices(n)] = length
+            break
+        gram += same if kernel == "prefix" else equal
+    return gram / max(length, 1)
 
 
 def filled(sequences: Sequence[Tokens], length: int) -> np.ndarray:

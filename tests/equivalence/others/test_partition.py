@@ -15,6 +15,7 @@ PROMPT = (0, 1, 0)
 CASES = {
     "plain": (TableModel(5, seed=3), DecodeSettings(2, 4)),
     "EOS": (TableModel(5, seed=4, eos=(2,)), DecodeSettings(2, 4)),
+    "EOS, not at once": (TableModel(5, seed=4, eos=(2,)), DecodeSettings(2, 4, min_new_tokens=2)),
     "EOS ignored": (TableModel(5, seed=4, eos=(2,)), DecodeSettings(2, 4, ignore_eos=True)),
     "top-k": (TableModel(6, seed=5), DecodeSettings(2, 4, SamplingSettings(top_k=3))),
     "penalty, padded": (TableModel(5, seed=6, rows=8), DecodeSettings(2, 4, SamplingSettings(repetition_penalty=2.0))),

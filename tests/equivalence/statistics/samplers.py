@@ -19,7 +19,7 @@ def normalised(rows):
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def random_pairs(rows=400, vocab=50, seed=0, spread=2.0, difference=0.8):
+def random_pairs(rows=200, vocab=50, seed=0, spread=2.0, difference=0.8):
     """p, q: (rows, vocab). Logits normal with `spread`; those of q moved by a normal `difference`."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, spread, (rows, vocab))
@@ -49,16 +49,15 @@ class Sampler:
     rejected: object = lambda p, q: np.maximum(p - q, 0.0)
     bonus: object = lambda p, q: p
 
-    def __call__(self, p, q, guided, rng):
-        """tokens, accepted: (n,), accepted NaN where not guided."""
-        guess = draw(self.drawn(q), rng)
-        at = np.arange(len(p))
-        accepted = rng.random(len(p)) * q[at, guess] < self.factor * p[at, guess]
-        corrected = self.rejected(p, q)
-        corrected = np.where(corrected.sum(axis=1, keepdims=True) > 0, corrected, p)
-        tokens = np.where(accepted, guess, draw(corrected, rng))
-        tokens = np.where(guided, tokens, draw(self.bonus(p, q), rng))
-        return tokens, np.where(guided, accepted, np.nan)
+    def accepted(self, p, q):
+        """(rows, vocab) probability that the token is guessed and accepted."""
+        return self.drawn(q) * np.minimum(1.0, self.factor * p / q)
+
+    def law(self, p, q, guided):
+        """(rows, vocab) law of the token."""
+        accepted, corrected = self.accepted(p, q), self.rejected(p, q)
+        whole = accepted + (1 - accepted.sum(axis=1, keepdims=True)) * normalised(corrected)
+        return np.where(guided[:, None], whole, self.bonus(p, q))
 
 
 RIGHT = Sampler()
@@ -81,21 +80,38 @@ class Bench:
     """Rows p and q, each with a slot of its own, and the evidence of every token of every row, ready to be picked."""
 
     def __init__(self, p, q):
-        rows, self.vocab = p.shape
+        rows, vocab = p.shape
         self.p, self.q = p, q
         self.slots = np.arange(rows) % SLOTS + 1
         self.guided = self.slots < SLOTS
         before = np.where(self.slots[:, None] > 1, np.roll(p, 1, axis=0), np.nan)
-        every = np.repeat(np.arange(rows), self.vocab)
-        tokens = np.tile(np.arange(self.vocab), rows)
+        every = np.repeat(np.arange(rows), vocab)
         expected = np.where(self.guided, np.minimum(p, q).sum(axis=1), np.nan)
         self.table = evidence_from_rows(
-            p[every], q[every], tokens, self.slots[every], self.guided[every],
+            p[every], q[every], np.tile(np.arange(vocab), rows), self.slots[every], self.guided[every],
             row_before=before[every], expected=expected[every],
         )  # fmt: skip
+        self._laws = {}
+
+    def law(self, sampler):
+        """(rows * vocab,) probability of each row of the table, and that its token was then an accepted guess."""
+        if id(sampler) not in self._laws:
+            law = sampler.law(self.p, self.q, self.guided)
+            accepted = np.divide(sampler.accepted(self.p, self.q), law, out=np.zeros_like(law), where=law > 0)
+            self._laws[id(sampler)] = law.ravel() / len(law), np.where(self.guided[:, None], accepted, np.nan).ravel()
+        return self._laws[id(sampler)]
 
     def evidence(self, sampler, n, rng):
-        """`Evidence` of n tokens, at random rows."""
-        rows = rng.integers(len(self.p), size=n)
-        tokens, accepted = sampler(self.p[rows], self.q[rows], self.guided[rows], rng)
-        return replace(self.table[rows * self.vocab + tokens], accepted=accepted)
+        """`Evidence` of n tokens of random rows."""
+        law, accepted = self.law(sampler)
+        drawn = np.minimum(np.searchsorted(np.cumsum(law), rng.random(n), side="right"), len(law) - 1)
+        flags = np.where(np.isnan(accepted[drawn]), np.nan, rng.random(n) < accepted[drawn])
+        return replace(self.table[drawn], accepted=flags)
+
+    def tv(self, sampler, partition):
+        """The mean bias over a partition, exactly: half the L1 distance of the shares of its cells."""
+        excess = self.law(sampler)[0] - self.law(RIGHT)[0]
+        if partition == "cells":
+            return np.abs(np.bincount(self.table.cell, excess)).sum() / 2
+        guided = self.table.guided
+        return abs(np.sum(excess[guided] * self.table.in_overweight[guided])) / self.guided.mean()

@@ -189,8 +189,10 @@ def test_nothing_judged_says_nothing():
 
 def test_a_token_outside_the_support_rejects_at_once_and_for_good():
     p, q = np.array([[0.5, 0.5, 0.0]]), np.array([[0.2, 0.3, 0.5]])
+    evidence = evidence_from_rows(p[[0] * 4], q[[0] * 4], [0, 1, 2, 0], slots=[1, 1, 2, 1])
+    assert (np.isposinf(log_factors(evidence)).sum(axis=1) == [0, 0, len(PROCESSES), 0]).all()
     process = EProcess(1e-9, 2)
-    process.update(evidence_from_rows(p[[0] * 4], q[[0] * 4], [0, 1, 2, 0], slots=[1, 1, 2, 1]))
+    process.update(evidence)
     assert process.decided_at == 3 and process.log_e == np.inf
     process.update(evidence_from_rows(p, q, [0]))
     assert process.log_e == np.inf and process.rejected
