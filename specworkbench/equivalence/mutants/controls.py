@@ -39,8 +39,10 @@ class LiteralEquality(Verifier):
 class NoBonus(TokenVerifier):
     """When all guesses are accepted, the last of them is the round's last token.
 
-    Its trace says that this guess was drawn, not accepted: contracts and acceptance see that, the output does not.
+    It takes its own name: a guess that is counted as drawn is one less accepted than the token rule would have.
     """
+
+    name = "no_bonus"
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         verdict = super().verify(proposal, target_probs, choose)
