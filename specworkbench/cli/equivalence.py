@@ -36,6 +36,9 @@ Spec = Annotated[
 ]
 Tokens = Annotated[int, opt.option("--tokens", help="Most tokens to judge.")]
 Level = Annotated[float, opt.option("--level", help="Probability of a false alarm, all tests together.")]
+Margin = Annotated[
+    float, opt.option("--margin", help="A total variation over the declared cells that would not matter.")
+]
 Length = Annotated[int, opt.option("--length", help="Tokens of each continuation.")]
 Jobs = Annotated[
     int | None,
@@ -76,6 +79,7 @@ def equivalence(
     tokens: Tokens = 20_000,
     length: Length = 64,
     level: Level = 1e-3,
+    margin: Margin = 0.05,
     seed: opt.Seed = 0,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
@@ -153,6 +157,8 @@ def _refuse_numbers(asked: SimpleNamespace) -> None:
         raise InputError(f"--jobs is {asked.jobs}; at least 1 process must decode")
     if not 0.0 < asked.level < 1.0:
         raise InputError(f"--level is {asked.level:g}; it must be between 0 and 1, such as 0.001")
+    if not 0.0 < asked.margin < 1.0:
+        raise InputError(f"--margin is {asked.margin:g}; it must be between 0 and 1, such as 0.05")
     if asked.against not in (None, *ENGINES):
         raise InputError(f"--against is {asked.against!r}; choose one of {', '.join(ENGINES)}")
     if asked.engine_defaults and asked.against != "transformers":
@@ -177,7 +183,10 @@ def run(
             short(wanted), asked.against, few(prompts), asked.outputs, asked.level, asked.engine_defaults
         )  # fmt: skip
     with Progress(interrupt) as progress, Workers(asked.jobs or default_jobs(wanted)) as workers:
-        found = check(wanted, prompts, tokens=asked.tokens, level=asked.level, workers=workers, watch=progress)
+        found = check(
+            wanted, prompts, tokens=asked.tokens, level=asked.level, margin=asked.margin, workers=workers,
+            watch=progress,
+        )  # fmt: skip
         if asked.against is None or interrupt.asked:
             return found, None
         compared = compare(

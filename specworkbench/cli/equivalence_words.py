@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PARTS = {"subject": "the implementation", "positive": "positive control", "null": "null control"}
 
+WHOSE = {"subject": PARTS["subject"]}
+
 STAGES = {
     "rows": ("rows against single-token rows", "prompt"),
     "greedy": ("greedy outputs", "prompt"),
@@ -62,6 +64,8 @@ def judgement(found: Judgement) -> dict[str, Any]:
         },
         "tv": found.tv,
         "tv_bound": found.tv_bound,
+        "margin": found.equivalence.margin,
+        "equivalent": found.equivalence.equivalent,
         "detectable_tv": found.detectable_tv,
         "slots": found.slots.to_dict("records"),
     }  # fmt: skip
@@ -81,8 +85,11 @@ def comparison(found: Comparison | GreedyComparison) -> dict[str, Any]:
         **said,
         **{part: getattr(found, part).as_dict() for part in PARTS},
         "law": {
-            prompt: {**vars(outcome), "adjusted": found.adjusted[prompt], "sentence": outcome.sentence}
-            for prompt, outcome in found.law.items()
+            whose: {
+                prompt: {**vars(outcome), "adjusted": found.adjusted[whose][prompt], "sentence": outcome.sentence}
+                for prompt, outcome in by_prompt.items()
+            }
+            for whose, by_prompt in found.law.items()
         },
     }
 
@@ -113,10 +120,17 @@ def sentence(found: Check) -> str:
     else:
         seen = (
             f"a total variation of {subject.detectable_tv:.3f} over the declared cells would have shown; what is left "
-            f"over them is at most {subject.tv_bound['cells']:.3f}"
+            f"over them is at most {subject.tv_bound['cells']:.3f}, {_within(subject)}"
         )
     lossy = "" if found.lossless else "; the rule is lossy, but its bias was too small to show here"
     return f"not rejected on {subject.tokens} tokens{short}: {seen}{lossy}"
+
+
+def _within(subject: Judgement) -> str:
+    """Whether the bound is below the margin."""
+    found = subject.equivalence
+    said = "so that it is equivalent to the target" if found.equivalent else "too much to call it equivalent"
+    return f"{said} within the margin of {found.margin:g}"
 
 
 def _blind(positive: Judgement) -> str:
@@ -161,7 +175,9 @@ def comparison_sentence(found: Comparison | GreedyComparison) -> str:
         return (
             f"undecided: outputs with a fault were not told from those of {engine}; draw more outputs of each prompt"
         )
-    theirs = f"; the outputs of {engine} do not follow the target's own law" if found.theirs_rejected else ""
+    theirs = f"; the outputs of {engine} do not follow the target's own law" if found.off_the_law("theirs") else ""
+    if found.off_the_law("subject"):
+        return f"rejected: the outputs do not follow the target's own law{theirs}"
     if found.subject.differ:
         return f"rejected: the outputs differ from those of {engine}{theirs}"
     return f"not rejected: no difference from the outputs of {engine} was found{theirs}"
@@ -239,8 +255,9 @@ def show_comparison(found: Comparison | GreedyComparison) -> None:
         for part, words in PARTS.items():
             other = "itself" if part == "null" else engine
             _line(f"{words} against {other}: {getattr(found, part).sentence}")
-        for prompt, outcome in found.law.items():
-            _line(f"{engine} against the target's own law, {prompt}: {outcome.sentence}")
+        for whose, by_prompt in found.law.items():
+            for prompt, outcome in by_prompt.items():
+                _line(f"{WHOSE.get(whose, engine)} against the target's own law, {prompt}: {outcome.sentence}")
     _line(f"against {engine}: {comparison_sentence(found)}")
 
 

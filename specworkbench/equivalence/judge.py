@@ -11,14 +11,15 @@ import pandas as pd
 from specworkbench.equivalence.evidence import CELLS, Evidence
 from specworkbench.equivalence.statistics import (
     EProcess,
+    Equivalence,
     Test,
     acceptance_test,
     cells_test,
     detectable_tv,
+    equivalence,
     holm,
     overweight_test,
     partition_tv,
-    tv_bound,
 )
 from specworkbench.errors import InputError
 
@@ -35,9 +36,10 @@ class Judgement:
     the e-process decided, or None; log_e: its largest logarithm (natural); outcomes: by test; adjusted: Holm's p-values
     of the tests that apply.
 
-    tv, tv_bound: by partition, the observed total variation over it and its upper bound at the level; detectable_tv:
-    the smallest total variation over `CELLS` that this number of tokens shows with probability 0.9. slots: which
-    position of the round says what (see `EProcess.by_slot`); history: (tokens, log E) as it went.
+    tv, tv_bound: by partition, the observed total variation over it and its upper bound at the level; equivalence:
+    whether that over `CELLS` is shown to be below the margin; detectable_tv: the smallest one that this number of
+    tokens shows with probability 0.9. slots: which position of the round says what (see `EProcess.by_slot`); history:
+    (tokens, log E) as it went.
     """
 
     level: float
@@ -49,7 +51,7 @@ class Judgement:
     outcomes: dict[str, Test]
     adjusted: dict[str, float]
     tv: dict[str, float]
-    tv_bound: dict[str, float]
+    equivalence: Equivalence
     detectable_tv: float
     slots: pd.DataFrame
     history: list[tuple[int, float]]
@@ -63,6 +65,10 @@ class Judgement:
     def rejected(self) -> bool:
         return bool(self.rejected_by)
 
+    @property
+    def tv_bound(self) -> dict[str, float]:
+        return dict(self.equivalence.bounds)
+
 
 def judge(
     parts: Iterable[Evidence],
@@ -70,15 +76,16 @@ def judge(
     tokens: int,
     level: float = 1e-3,
     slots: int,
+    margin: float = 0.05,
     watch: Callable[[int, float], bool | None] | None = None,
 ) -> Judgement:
     """Judge the first `tokens` tokens of the evidence, or fewer where the e-process has decided before.
 
-    slots: gamma + 1. watch: told how many tokens have been judged, and the logarithm of the E-value, after each
-    part; where it returns False nothing more is judged.
-    The tests for a fixed number of tokens are computed on what was judged: where the e-process stopped the run, they
-    only say where the fault lies. Raises `InputError` for a number of tokens or a level out of range, and where there
-    is no evidence at all.
+    slots: gamma + 1. margin: of total variation over `CELLS`, below which a bias does not matter. watch: told how many
+    tokens have been judged, and the logarithm of the E-value, after each part; where it returns False nothing more is
+    judged. The tests for a fixed number of tokens are computed on what was judged: where the e-process stopped the run,
+    they only say where the fault lies. Raises `InputError` for a number of tokens, a level or a margin out of range,
+    and where there is no evidence at all.
     """
     if tokens < 1:
         raise InputError(f"tokens is {tokens}; at least 1 must be judged")
@@ -96,7 +103,6 @@ def judge(
     if not kept:
         raise InputError("there is no evidence to judge; decode at least one sequence")
     evidence = Evidence.concatenate(kept)
-    n = len(evidence)
     outcomes = {
         "e-process": _as_outcome(process),
         "overweight": overweight_test(evidence),
@@ -104,19 +110,18 @@ def judge(
         "cells": cells_test(evidence),
     }
     given = {name: outcome.p_value for name, outcome in outcomes.items() if outcome.p_value is not None}
-    tv = {partition: partition_tv(evidence, partition) for partition in ("cells", "overweight")}
     return Judgement(
         level=level,
         wanted=tokens,
-        tokens=n,
+        tokens=len(evidence),
         guided=int(evidence.guided.sum()),
         decided_at=process.decided_at,
         log_e=process.largest_log_e,
         outcomes=outcomes,
         adjusted=holm(given, level),
-        tv=tv,
-        tv_bound={name: tv_bound(value, n, level) for name, value in tv.items()},
-        detectable_tv=detectable_tv(n, len(CELLS), level),
+        tv={partition: partition_tv(evidence, partition) for partition in ("cells", "overweight")},
+        equivalence=equivalence(evidence, margin, level),
+        detectable_tv=detectable_tv(len(evidence), len(CELLS), level),
         slots=process.by_slot(),
         history=process.history,
     )

@@ -97,28 +97,27 @@ class Comparison:
     """Two engines, by their outputs.
 
     subject: ours against theirs; positive: the same with a fault; null: our plain decoding against itself, with other
-    draws. law: theirs against the target's own law, on a partition declared beforehand, prompt by prompt, and adjusted:
-    Holm's p-values of these; empty where the other engine is plain decoding.
+    draws. law: outputs against the target's own law, on a partition declared beforehand, by "subject" and "theirs" (but
+    where that is our plain decoding) and by prompt; adjusted: Holm's p-values of these.
     """
 
     engine: dict[str, Any]
     subject: TwoSamples
     positive: TwoSamples
     null: TwoSamples
-    law: dict[str, SequenceOutcome]
-    adjusted: dict[str, float]
+    law: dict[str, dict[str, SequenceOutcome]]
+    adjusted: dict[str, dict[str, float]]
 
     @property
     def verdict(self) -> str:
         """"rejected", "not rejected", or "undecided" (a control did not come out as it must)."""
         if self.null.differ or not self.positive.differ:
             return "undecided"
-        return "rejected" if self.subject.differ else "not rejected"
+        return "rejected" if self.subject.differ or self.off_the_law("subject") else "not rejected"
 
-    @property
-    def theirs_rejected(self) -> bool:
-        """Whether the other engine does not follow the target."""
-        return any(value <= self.subject.level for value in self.adjusted.values())
+    def off_the_law(self, whose: str) -> bool:
+        """Whether the outputs of "subject" or "theirs" do not follow the target."""
+        return any(value <= self.subject.level for value in self.adjusted.get(whose, {}).values())
 
 
 @dataclass(frozen=True)
@@ -188,11 +187,13 @@ def compare(
         )  # fmt: skip
 
     law = {
-        prompt.id: sequence_test(
-            drawn["theirs"][number * outputs : (number + 1) * outputs], cells[prompt.id], level=level / len(prompts)
-        )
-        for number, prompt in enumerate(prompts)
-        if cells
+        whose: {
+            prompt.id: sequence_test(
+                drawn[whose][number * outputs : (number + 1) * outputs], cells[prompt.id], level=level / len(prompts)
+            )
+            for number, prompt in enumerate(prompts)
+        }
+        for whose in (("subject",) if engine == "plain" else ("subject", "theirs"))
     }
     return Comparison(
         _description(theirs),
@@ -200,7 +201,7 @@ def compare(
         versus("positive", "theirs"),
         versus("null", "theirs" if engine == "plain" else "plain"),
         law,
-        holm({name: outcome.p_value for name, outcome in law.items()}, level),
+        {whose: holm({name: each.p_value for name, each in found.items()}, level) for whose, found in law.items()},
     )
 
 
@@ -212,7 +213,7 @@ def prepared(
     if wanted.settings.sampling.greedy:
         return theirs, {}
     refuse_numbers(outputs, level)
-    return theirs, {} if engine == "plain" else cells_of(wanted, tuple(prompts), outputs)
+    return theirs, cells_of(wanted, tuple(prompts), outputs)
 
 
 def refuse_numbers(outputs: int, level: float) -> None:

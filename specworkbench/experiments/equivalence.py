@@ -74,6 +74,7 @@ def check(
     *,
     tokens: int = 20_000,
     level: float = 1e-3,
+    margin: float = 0.05,
     workers: Workers,
     watch: Watch | None = None,
     control_tokens: int | None = None,
@@ -81,9 +82,9 @@ def check(
     """Test an implementation on real draws, prompt after prompt and round again, until `tokens` tokens are judged or
     the e-process has decided.
 
-    control_tokens: most tokens of the null control, a quarter of `tokens` when not given. Raises `InputError` for a
-    number of tokens or a level out of range, no prompt, one that does not fit, or parts that do not fit together; all
-    this before anything is decoded.
+    margin: of total variation over the declared cells, below which a bias does not matter. control_tokens: most tokens
+    of the null control, a quarter of `tokens` when not given. Raises `InputError` for a number of tokens or a level out
+    of range, no prompt, one that does not fit, or parts that do not fit together; all this before anything is decoded.
     """
     refuse_what_does_not_fit(wanted, prompts, tokens, level)
     who = {"positive": wanted.faulty(), "null": wanted.plain(), "subject": wanted}
@@ -107,7 +108,8 @@ def check(
             return not stopped
 
         parts = workers.map(evidence_of, ((who[part], prompt.text, i) for i, prompt in enumerate(cycle(prompts))))
-        found[part] = judge(parts, tokens=most[part], level=level, slots=wanted.settings.gamma + 1, watch=told)
+        slots = wanted.settings.gamma + 1
+        found[part] = judge(parts, tokens=most[part], level=level, slots=slots, margin=margin, watch=told)
         parts.close()
         if stopped:
             break

@@ -51,7 +51,7 @@ def test_a_right_rule_does_not_differ_from_plain_decoding_and_its_fault_does(wit
     assert with_plain.verdict == "not rejected"
     assert with_plain.positive.differ and not with_plain.null.differ
     assert with_plain.subject.n_a == with_plain.subject.n_b == 2 * 100
-    assert with_plain.engine == {"engine": "plain decoding"} and with_plain.law == {}
+    assert with_plain.engine == {"engine": "plain decoding"} and set(with_plain.law) == {"subject"}
 
 
 def test_a_lossy_rule_differs_from_plain_decoding(toys):
@@ -67,10 +67,13 @@ def test_controls_decide_whether_there_is_a_verdict(with_plain):
 def test_transformers_is_held_against_the_targets_own_law(toys):
     found = compared(toy_implementation(toys, gamma=2), "transformers", outputs=40)
     assert found.engine["kind"] == "draft model" and found.engine["num_assistant_tokens"] == 2
-    assert set(found.law) == set(found.adjusted) == {"one/1", "two"}
-    assert not found.theirs_rejected and not found.subject.differ
-    worst = replace(found, adjusted=dict.fromkeys(found.adjusted, 0.0))
-    assert worst.theirs_rejected
+    assert set(found.law) == set(found.adjusted) == {"subject", "theirs"}
+    assert all(set(by_prompt) == {"one/1", "two"} for by_prompt in found.law.values())
+    assert not found.off_the_law("theirs") and not found.off_the_law("subject") and not found.subject.differ
+    worst = replace(found, adjusted=found.adjusted | {"theirs": {"one/1": 0.0, "two": 1.0}})
+    assert worst.off_the_law("theirs") and not worst.off_the_law("subject") and worst.verdict == found.verdict
+    worst = replace(found, adjusted=found.adjusted | {"subject": {"one/1": 0.0, "two": 1.0}})
+    assert worst.off_the_law("subject")
 
 
 def test_at_temperature_0_one_output_of_each_prompt_says_it_all(toys):

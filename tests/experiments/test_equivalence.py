@@ -38,7 +38,7 @@ def checked(wanted, prompts=PROMPTS, tokens=600, jobs=1, level=LEVEL, **options)
 
 def same(one, other):
     """Whether two judgements are equal, bit for bit."""
-    plain = [replace(each, slots=None, outcomes=None, tv={}, tv_bound={}) for each in (one, other)]
+    plain = [replace(each, slots=None, outcomes=None, tv={}) for each in (one, other)]
     return plain[0] == plain[1] and one.slots.equals(other.slots) and repr(one) == repr(other)
 
 
