@@ -217,6 +217,7 @@ class EquivalenceRace(widgets.VBox):
             self.figure.add_traces(figure.data[here:])
         elif there < here:
             self.figure.data = self.figure.data[:there]
+        self.figure._repr_mimebundle_()  # plotly brings the state that a page is opened with up to date only when asked
 
     def _offer(self) -> None:
         """The implementations with a table of positions: the one with the most evidence, until another is chosen."""

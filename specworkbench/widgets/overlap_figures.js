@@ -1,7 +1,7 @@
 // Elements and figures of the playground. Tokens are untrusted text and only ever become text nodes and attributes.
 
 const SVG = "http://www.w3.org/2000/svg";
-const FIELD = { width: 360, height: 252, left: 34, right: 354, top: 16, bottom: 196 };
+const FIELD = { width: 360, height: 264, left: 34, right: 354, top: 16, bottom: 196 };
 
 function element(tag, className = "", text = undefined) {
   const node = document.createElement(tag);

@@ -12,11 +12,16 @@ OUTPUTS = {"eos_inside_ignored": 400, "uniform_reused": 1500, "draft_noise_reuse
 BENCHES = (0, 1, 2, 3)
 """Pairs of toy models that the seeds take in turn."""
 STRONGER = {
-    "floored_draft": {"vocab": 24, "sharpness": 1.0, "noise": 1.0},
+    "floored_draft": {"vocab": 24, "sharpness": 1.0, "noise": 0.3},
+    "lenient_claimed": {"noise": 2.0},
     "raw_q_after_top_k": {"draft_sampling": SamplingSettings(top_k=2), "noise": 0.5},
-    "bonus_from_draft": {"noise": 2.0, "gamma": 1},
+    "unsure_guess_dropped": {"noise": 0.5},
+    "bonus_from_draft": {"noise": 3.0, "gamma": 1, "vocab": 3},
+    "block_not_clamped": {"noise": 2.0, "gamma": 4},
     "penalties_frozen": {"sampling": SamplingSettings(repetition_penalty=6.0), "vocab": 4, "noise": 0.3},
     "minimum_frozen": {"noise": 0.3},
+    "one_uniform_for_all": {"noise": 2.0, "gamma": 4},
+    "tree_residual_forgotten": {"vocab": 3},
     "tree_wrong_row": {"gamma": 1, "noise": 3.0},
     "tree_siblings_penalised": {"sampling": SamplingSettings(repetition_penalty=8.0), "sharpness": 2.0},
 }
