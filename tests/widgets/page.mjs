@@ -79,7 +79,7 @@ class Node {
   }
 
   getBoundingClientRect() {
-    return { top: 100, height: 252 };
+    return { top: 100, height: 264 };
   }
 
   /** All nodes below, this one first. */

@@ -274,7 +274,7 @@ def test_moving_a_bar_is_the_same_in_browser_and_python(in_node):
 def test_keys_and_heights_lead_to_probabilities(in_node):
     code = """
     const keys = ["ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft", "PageUp", "PageDown", "Home", "End", "x", "Tab"];
-    const box = { top: 100, height: 504 };
+    const box = { top: 100, height: 528 };
     return [keys.map((key) => it.stepped(0.5, key)), [it.stepped(0.995, "ArrowUp"), it.stepped(0, "PageDown")],
             [100 + 2 * 196, 100 + 2 * 16, 100 + 2 * 106, 0, 9999].map((y) => it.valueAt(y, box))];
     """

@@ -73,7 +73,7 @@ def test_on_a_real_model_rounding_is_small_and_vanishes_in_float64(real_model):
 
     def setups(dtype):
         target = load_model(folder, dtype=dtype, device="cpu")
-        setup = setup_of(target, None, target.encode("1, 2, 3, 4, 1, 2, 3, 4, 1, 2,"), gamma=3, length=10)
+        setup = setup_of(target, target, target.encode("1, 2, 3, 4, 1, 2, 3, 4, 1, 2,"), gamma=3, length=10)
         return [setup.but(proposer=NgramProposer(1, 3))]
 
     found = rerun(setups).set_index("dtype")

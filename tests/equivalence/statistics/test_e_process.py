@@ -86,7 +86,8 @@ def by_hand(evidence, slots):
     for slot in range(1, slots + 1):
         for guided in (True, False):
             mine = factors[(evidence.slot == slot) & (evidence.guided == guided)].sum(axis=0)
-            used = [i for i, name in enumerate(PROCESSES) if guided or not name.startswith(("to q", "to over", "over"))]
+            of_q = ("to q", "from q", "to over", "over")
+            used = [i for i, name in enumerate(PROCESSES) if guided or not name.startswith(of_q)]
             strata.append(np.exp(mine[used]).mean())
     return np.log(np.exp(factors.sum(axis=0)).mean() / 2 + np.mean(strata) / 2)
 
