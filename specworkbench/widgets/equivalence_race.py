@@ -202,6 +202,11 @@ class EquivalenceRace(widgets.VBox):
         self.progress.value = sum(shares) / len(shares) if shares else 0.0
         self._offer()
 
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Whoever shows it sees all of it, points that came too fast to be drawn as well."""
+        self.refresh()
+        return super()._repr_mimebundle_(**options)
+
     def _refresh_now_and_then(self) -> None:
         if monotonic() - self._shown > _REFRESH_SECONDS:
             self.refresh()

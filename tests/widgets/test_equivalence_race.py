@@ -226,3 +226,13 @@ def test_follow_takes_an_e_process_as_it_stands():
     race = EquivalenceRace()
     race.follow("it", process)
     assert race.runners["it"].history == [(0, 0.0), (10, 0.3), (25, 1.5)] and race.runners["it"].mark == "running"
+
+
+def test_points_that_came_fast_are_there_when_it_is_shown():
+    """And in the state that a page is opened with, which plotly keeps apart from the figure's."""
+    race = EquivalenceRace()
+    for tokens in range(1, 40):
+        race.add("ours", tokens, 0.1 * tokens)
+    race._repr_mimebundle_()
+    assert len(race.figure.data[0].x) == len(race.figure._widget_data[0]["x"]) == 39
+    assert "No race yet" not in race.verdict_lines.value
