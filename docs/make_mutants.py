@@ -11,7 +11,7 @@ from string import ascii_lowercase
 
 import pandas as pd
 
-from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, TESTS, tv_table
+from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, TESTS, Mutant, tv_table
 
 EXACT = 1e-12
 
@@ -38,15 +38,22 @@ def distances(table: pd.DataFrame) -> str:
 
 
 def catches() -> str:
-    """Mutant by test: x where the test must reject it, else a letter for why it cannot; the letters, in words."""
+    """Mutant by test: x where the test must reject it (X: on every seed), else a letter for why it cannot; the letters,
+    in words.
+    """
     reasons = list(dict.fromkeys(why for mutant in MUTANTS for why in mutant.blind.values()))
     letter = dict(zip(reasons, ascii_lowercase, strict=False))
     rows = [
-        [f"`{mutant.name}`", *("x" if test in mutant.caught_by else letter[mutant.blind[test]] for test in TESTS)]
+        [f"`{mutant.name}`", *(mark(mutant, test) or letter[mutant.blind[test]] for test in TESTS)]
         for mutant in MUTANTS
     ]
     words = "\n".join(f"- {letter[why]}: {why}" for why in reasons)
     return f"{markdown(['mutant', *TESTS], rows)}\n\n{words}"
+
+
+def mark(mutant: Mutant, test: str) -> str:
+    """X, x, or nothing where the test is blind."""
+    return "X" if test == mutant.sampled else "x" if test in mutant.caught_by else ""
 
 
 def page(table: pd.DataFrame) -> str:
@@ -73,8 +80,10 @@ The null controls, which no test of the output may reject:
 
 ## Which tests must see them
 
-x: the test must reject the mutant. A letter: it cannot, for the reason below the table. The tests are explained in
-`specworkbench/equivalence/mutants/mutant.py`.
+x: the test must reject the mutant; sampled tests must with 50,000 tokens or 20,000 outputs, more often than not. X: the
+sampled test that is named for the mutant, which `make test-statistics` runs over 200 seeds, each of which it must reject
+(on benches where small faults are larger). A letter: it cannot, for the reason below the table. The tests are explained
+in `specworkbench/equivalence/mutants/mutant.py`.
 
 {catches()}
 """

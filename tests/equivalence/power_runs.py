@@ -29,7 +29,7 @@ STRONGER = {
 SHOWS_ON = {"tree_siblings_penalised": (1,)}
 """Pairs on which a fault shows that on others hardly does."""
 BY_NAME = {mutant.name: mutant for mutant in (*MUTANTS, *NULL_CONTROLS)}
-NAMED = {mutant.name: mutant.sampled for mutant in MUTANTS if mutant.sampled} | {"floored_draft": "e-process"}
+NAMED = {mutant.name: mutant.sampled for mutant in MUTANTS if mutant.sampled}
 
 
 def bench(name: str, seed: int, **options):

@@ -58,7 +58,8 @@ class Mutant:
 
     contracts: the trace contracts that must fail on a trace of it; full_contracts: those that must fail besides, where
     whole rows were captured. blind: each test that cannot see it, and why. null: whether it is right, and only looks
-    odd. apply: exchanges the part; bench: seed (and options of `table_setup`) to a correct setup on which it shows.
+    odd. apply: exchanges the part; bench: seed (and options of `table_setup`) to a correct setup on which it shows. named:
+    the sampled test of `sampled`, where it is not the first that sees it on its bench.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Mutant:
     blind: Mapping[str, str] = field(default_factory=dict)
     null: bool = False
     bench: Bench = table_setup
+    named: str | None = None
 
     @property
     def caught_by(self) -> tuple[str, ...]:
@@ -81,7 +83,7 @@ class Mutant:
     @property
     def sampled(self) -> str | None:
         """The sampled test that is named for it: it must reject it whatever the seed. None where sampling is blind."""
-        return next((test for test in ("e-process", "fresh e-process", "chi-square") if test in self.caught_by), None)
+        return self.named or next((test for test in ("e-process", "fresh e-process", "chi-square") if test in self.caught_by), None)
 
 
 def only(reasons: Mapping[str, str], *tests: str) -> dict[str, str]:

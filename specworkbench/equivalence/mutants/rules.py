@@ -202,7 +202,7 @@ RULES = (
     accepting("accept_with_target", AcceptWithTarget),
     accepting(
         "floored_draft", FlooredDraft, bench=partial(table_setup, vocab=6, sharpness=2.0, noise=0.6),
-        blind=NO_EDGE | only(TOO_SMALL, "e-process", "fresh e-process", "overweight"),
+        blind=NO_EDGE | only(TOO_SMALL, "e-process", "fresh e-process", "overweight"), named="e-process",
     ),
     accepting("rounded_draft", RoundedDraft, blind=NO_EDGE | TOO_SMALL),
     accepting("lenient_claimed", LenientClaimed),
