@@ -81,7 +81,7 @@ The null controls, which no test of the output may reject:
 ## Which tests must see them
 
 x: the test must reject the mutant; sampled tests must with 50,000 tokens or 20,000 outputs, more often than not. X: the
-sampled test that is named for the mutant, which `make test-statistics` runs over 200 seeds, each of which it must reject
+sampled test that is named for the mutant, which `make test-statistics` runs over 200 seeds: it must reject each of them
 (on benches where small faults are larger). A letter: it cannot, for the reason below the table. The tests are explained
 in `specworkbench/equivalence/mutants/mutant.py`.
 

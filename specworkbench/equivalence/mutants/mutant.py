@@ -58,8 +58,8 @@ class Mutant:
 
     contracts: the trace contracts that must fail on a trace of it; full_contracts: those that must fail besides, where
     whole rows were captured. blind: each test that cannot see it, and why. null: whether it is right, and only looks
-    odd. apply: exchanges the part; bench: seed (and options of `table_setup`) to a correct setup on which it shows. named:
-    the sampled test of `sampled`, where it is not the first that sees it on its bench.
+    odd. apply: exchanges the part; bench: seed (and options of `table_setup`) to a correct setup on which it shows.
+    named: the sampled test of `sampled`, where it is not the first that sees it on its bench.
     """
 
     name: str
@@ -83,7 +83,8 @@ class Mutant:
     @property
     def sampled(self) -> str | None:
         """The sampled test that is named for it: it must reject it whatever the seed. None where sampling is blind."""
-        return self.named or next((test for test in ("e-process", "fresh e-process", "chi-square") if test in self.caught_by), None)
+        able = (test for test in ("e-process", "fresh e-process", "chi-square") if test in self.caught_by)
+        return self.named or next(able, None)
 
 
 def only(reasons: Mapping[str, str], *tests: str) -> dict[str, str]:
