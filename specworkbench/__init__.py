@@ -15,6 +15,7 @@ SUBMODULES = (
     "analysis",
     "engine",
     "equivalence",
+    "experiments",
     "training",
     "plots",
     "widgets",

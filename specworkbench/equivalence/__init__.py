@@ -2,6 +2,7 @@
 
 from specworkbench.equivalence.choosers import BranchingChooser, BranchingStreams, WiredStreams, enumerate_paths
 from specworkbench.equivalence.closed_forms import block_survival, closed_law, survival
+from specworkbench.equivalence.evidence import Evidence
 from specworkbench.equivalence.law import (
     accepted_law,
     decode_law,
@@ -12,6 +13,7 @@ from specworkbench.equivalence.law import (
     slot_law,
     total_variation,
 )
+from specworkbench.equivalence.monitor import Monitor
 from specworkbench.equivalence.mutants import MUTANTS, NULL_CONTROLS, Mutant
 from specworkbench.equivalence.racing import racing
 from specworkbench.equivalence.setup import Setup, record, run, sample
@@ -23,7 +25,7 @@ __all__ = [
     "slot_law", "total_variation",
     "block_survival", "closed_law", "survival",
     "MUTANTS", "NULL_CONTROLS", "Mutant",
-    "racing",
+    "Evidence", "Monitor", "racing",
     "Setup", "record", "run", "sample",
     "TableModel", "table_setup", "toy_model",
 ]  # fmt: skip

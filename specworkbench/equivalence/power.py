@@ -12,12 +12,11 @@ from itertools import count
 
 import torch
 
-from specworkbench.engine.loop import Round, Sequence, decode_rounds
-from specworkbench.engine.proposers import NoProposer
-from specworkbench.engine.verifiers import TokenVerifier
+from specworkbench.engine.loop import Round, decode_rounds
 from specworkbench.equivalence.evidence import Evidence
 from specworkbench.equivalence.law import fresh_row, product_law, too_early
 from specworkbench.equivalence.monitor import Monitor
+from specworkbench.equivalence.numerics import plain
 from specworkbench.equivalence.racing import racing
 from specworkbench.equivalence.setup import Setup, run
 from specworkbench.equivalence.statistics import (
@@ -103,8 +102,8 @@ def p_values(
         law = product_law(correct.target, correct.prompt, correct.settings)
         found["chi-square"] = law_test(Counter(ours), law).p_value
     if "two-sample" in tests:
-        plain = correct.but(proposer=NoProposer(), verifier=TokenVerifier(), sequence=Sequence)
-        found["two-sample"] = mmd_test(ours, _outputs(plain, seed + 10_000, outputs), "prefix", seed=seed).p_value
+        theirs = _outputs(plain(correct), seed + 10_000, outputs)
+        found["two-sample"] = mmd_test(ours, theirs, "prefix", seed=seed).p_value
     return {name: value for name, value in found.items() if value is not None}
 
 
