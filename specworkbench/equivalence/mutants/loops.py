@@ -186,7 +186,7 @@ EOS_OVERLOOKED = dict.fromkeys(
 )
 
 LOOPS = (
-    of_loop("rows_shifted", RowsShifted, AT_FIRST, blind=CONSISTENT | NO_EDGE),
+    of_loop("rows_shifted", RowsShifted, AT_FIRST, blind=CONSISTENT | NO_EDGE, named="fresh e-process"),
     of_wide_rows("top_k_on_bonus_only", TopKOnBonusOnly, AT_FIRST, bench=sampled_with(top_k=3)),
     of_wide_rows("min_p_on_bonus_only", MinPOnBonusOnly, AT_FIRST, bench=sampled_with(min_p=0.4)),
     of_rows("temperature_on_bonus_only", TemperatureOnBonusOnly, AT_FIRST, bench=sampled_with(temperature=0.6)),

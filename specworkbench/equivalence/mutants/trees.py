@@ -109,6 +109,7 @@ TREES = (
     tree_rule(
         "tree_residual_forgotten", ResidualForgotten, "at the second child", contracts=("accept_prob",), bench=certain,
         blind=NO_EDGE | FIRST_CHILD | BY_FIRST_ROW | {"cells": "the second child shares its cell with other tokens"},
+        named="e-process",
     ),
     tree_rule(
         "tree_wrong_row", WrongRow, "at the second child", full_contracts=("accept_prob",), bench=without_replacement,
