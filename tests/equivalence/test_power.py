@@ -21,7 +21,7 @@ from tests.equivalence.power_runs import LEVEL, NAMED, alarm, needed, seen_by
 SEEDS = 200
 NULL_RUNS = 1000
 MOST_FALSE_ALARMS = 5
-QUICK = ("resample_from_target", "bonus_from_wrong_row", "penalties_frozen", "uniform_reused", "tree_wrong_row")
+QUICK = ("resample_from_target", "bonus_from_wrong_row", "penalties_frozen", "tree_corrected_from_target")
 
 
 @pytest.fixture(scope="module")
