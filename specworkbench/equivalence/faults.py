@@ -11,44 +11,37 @@ from specworkbench.engine.rng import Chooser
 
 
 @dataclass
-class AcceptEverything:
-    """Every guess is accepted."""
+class Fault:
+    """A chooser that decides as the one it has, but for what a fault states. target_probs: the rows that the rule has."""
 
     choose: Chooser
     target_probs: torch.Tensor
 
     def accept(self, probs: torch.Tensor) -> torch.Tensor:
-        return torch.ones_like(self.choose.accept(probs))
+        return self.choose.accept(probs)
 
     def draw(self, probs: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
         return self.choose.draw(probs, at)
 
 
-@dataclass
-class ResampleFromTarget:
+class AcceptEverything(Fault):
+    """Every guess is accepted."""
+
+    def accept(self, probs):
+        return torch.ones_like(self.choose.accept(probs))
+
+
+class ResampleFromTarget(Fault):
     """The token after a rejected guess is drawn from p, not from the residual."""
 
-    choose: Chooser
-    target_probs: torch.Tensor
-
-    def accept(self, probs: torch.Tensor) -> torch.Tensor:
-        return self.choose.accept(probs)
-
-    def draw(self, probs: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+    def draw(self, probs, at=None):
         return self.choose.draw(self.target_probs[at], at)
 
 
-@dataclass
-class PreferTheBest:
+class PreferTheBest(Fault):
     """One token in ten is the most probable one."""
 
-    choose: Chooser
-    target_probs: torch.Tensor
-
-    def accept(self, probs: torch.Tensor) -> torch.Tensor:
-        return self.choose.accept(probs)
-
-    def draw(self, probs: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
+    def draw(self, probs, at=None):
         rows = probs / probs.sum(-1, keepdim=True)
         best = torch.zeros_like(rows).scatter_(-1, rows.argmax(-1, keepdim=True), 1.0)
         return self.choose.draw(0.9 * rows + 0.1 * best, at)

@@ -18,7 +18,8 @@ from specworkbench.equivalence.law import fresh_row, product_law, too_early
 from specworkbench.equivalence.monitor import Monitor
 from specworkbench.equivalence.numerics import plain
 from specworkbench.equivalence.racing import racing
-from specworkbench.equivalence.setup import Setup, run
+from specworkbench.equivalence.setup import Setup
+from specworkbench.equivalence.setup import outputs as outputs_of
 from specworkbench.equivalence.statistics import (
     acceptance_test,
     cells_test,
@@ -97,12 +98,12 @@ def p_values(
         evidence = first_tokens_of(evidence_of(setup, seed), tokens)
         found |= {name: OF_ROWS[name](evidence).p_value for name in of_rows}
     if set(tests) & set(OF_OUTPUTS):
-        ours = _outputs(setup, seed, outputs)
+        ours = outputs_of(setup, outputs, seed)
     if "chi-square" in tests:
         law = product_law(correct.target, correct.prompt, correct.settings)
         found["chi-square"] = law_test(Counter(ours), law).p_value
     if "two-sample" in tests:
-        theirs = _outputs(plain(correct), seed + 10_000, outputs)
+        theirs = outputs_of(plain(correct), outputs, seed + 10_000)
         found["two-sample"] = mmd_test(ours, theirs, "prefix", seed=seed).p_value
     return {name: value for name, value in found.items() if value is not None}
 
@@ -113,8 +114,3 @@ def first_tokens_of(parts: Iterator[Evidence], tokens: int) -> Evidence:
     while sum(map(len, kept)) < tokens:
         kept.append(next(parts))
     return Evidence.concatenate(kept)[:tokens]
-
-
-def _outputs(setup: Setup, seed: int, number: int) -> list[tuple[int, ...]]:
-    streams = setup.streams(seed)
-    return [run(setup, streams, index) for index in range(number)]

@@ -55,10 +55,15 @@ def run(setup: Setup, streams: Streams | BranchingStreams, index: int = 0) -> tu
     return tuple(sequence.output)
 
 
+def outputs(setup: Setup, count: int, seed: int = 0) -> list[tuple[int, ...]]:
+    """The outputs of `count` real runs, in their order."""
+    streams = setup.streams(seed)
+    return [run(setup, streams, index) for index in range(count)]
+
+
 def sample(setup: Setup, count: int, seed: int = 0) -> Counter[tuple[int, ...]]:
     """How often each output came in `count` real runs."""
-    streams = setup.streams(seed)
-    return Counter(run(setup, streams, index) for index in range(count))
+    return Counter(outputs(setup, count, seed))
 
 
 def record(setup: Setup, sequences: int, seed: int = 0, capture: str = "none") -> Trace:
