@@ -12,7 +12,7 @@ from specworkbench.engine.rng import Chooser
 
 @dataclass
 class Fault:
-    """A chooser that decides as the one it has, but for what a fault states. target_probs: the rows that the rule has."""
+    """A chooser that decides as the one it has, but for what a fault states. target_probs: the rule's rows."""
 
     choose: Chooser
     target_probs: torch.Tensor
