@@ -60,9 +60,11 @@ class KVCache:
             raise ValueError(f"cannot roll back {tokens} of {self.length} cached tokens")
         if tokens and not self.can_rollback:
             raise InputError(NO_ROLLBACK)
-        if tokens or self._records_past:
-            self.cache.crop(-tokens)
+        self._crop(tokens)
         self.length -= tokens
+
+    def reserve(self, tokens: int) -> None:
+        """A context of so many tokens is to come; a cache that is made beforehand makes room."""
 
     @torch.inference_mode()
     def keep(self, last: int, kept: Sequence[int]) -> None:
@@ -76,6 +78,10 @@ class KVCache:
         if list(kept) != list(range(len(kept))):
             self._move(last, kept)
         self.rollback(last - len(kept))
+
+    def _crop(self, tokens: int) -> None:
+        if tokens or self._records_past:
+            self.cache.crop(-tokens)
 
     def _move(self, last: int, kept: Sequence[int]) -> None:
         start = self.length - last

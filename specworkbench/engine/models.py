@@ -55,7 +55,7 @@ class LanguageModel:
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
-        return KVCache(self.model.config.get_text_config())
+        return KVCache(self.model.config.get_text_config()) if self._fused is None else self._fused.new_cache()
 
     def check_trees(self) -> None:
         """Raises `InputError` where this model cannot forward a tree of guesses, saying why."""
@@ -93,7 +93,8 @@ class LanguageModel:
             before = cache.length + ids.shape[0] - visible.shape[1]
             mask = torch.nn.functional.pad(visible, (before, 0), value=True)
         if self._fused is not None:
-            logits, hidden = self._fused(ids, cache.cache, rows, layers, mask)
+            self._fused.reach(cache.length + ids.shape[0])
+            logits, hidden = self._fused(ids, cache, rows, layers, mask)
         else:
             logits, hidden = self._transformers_forward(ids, cache, rows, layers, mask)
         cache.grew(ids.shape[0])

@@ -19,6 +19,7 @@ from transformers.cache_utils import DynamicLayer
 
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.preallocated import PreallocatedCache
 from specworkbench.errors import InputError
 
 DECODER_PARTS = ("embed_tokens", "layers", "norm", "rotary_emb")
@@ -67,13 +68,16 @@ class TruncatedModel(LanguageModel):
         return self.numbers == tuple(range(len(self.numbers)))
 
     def new_cache(self) -> KVCache:
-        return LayersKVCache(self.numbers)
+        return LayersKVCache(self.numbers) if self._fused is None else self._fused.new_cache()
 
     def borrowed(self, cache: KVCache) -> KVCache:
         """A cache that begins with what the target's holds of these layers, for a prefix of them; nothing is copied.
 
-        What is appended makes new tensors (`DynamicLayer.update` concatenates), so the target's own stay as they are.
+        What the target's holds stays as it is: what is appended makes new tensors (`DynamicLayer.update` concatenates),
+        or stands beyond the target's last token.
         """
+        if isinstance(cache, PreallocatedCache):
+            return cache.first(len(self.numbers))
         return LayersKVCache(
             self.numbers, [copy(layer) for layer in cache.cache.layers[: len(self.numbers)]], cache.length
         )
@@ -87,7 +91,7 @@ def _check_decoder(target: LanguageModel) -> None:
             f"{type(target.model).__name__} is not built as Llama is (a model with {', '.join(DECODER_PARTS)} under an "
             "lm_head), so its layers cannot be run by themselves; choose another proposer"
         )
-    if any(type(layer) is not DynamicLayer for layer in target.new_cache().cache.layers):
+    if not target.new_cache().can_branch:
         raise InputError(
             f"{target.name} has layers with a sliding window or a recurrent state, which cannot be run by themselves; "
             "choose another proposer"

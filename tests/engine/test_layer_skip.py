@@ -6,6 +6,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM, MistralC
 
 from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, decode, decode_rounds, make_proposer
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.preallocated import PreallocatedCache
 from specworkbench.engine.proposers import LayerSkipProposer
 from specworkbench.engine.sampling import Sampler
 from specworkbench.engine.verifiers import make_verifier
@@ -63,6 +64,13 @@ def test_the_rows_are_those_of_the_truncated_model_after_every_kind_of_round(for
     assert kinds >= {0, 1, 3}
 
 
+def held(cache) -> list[torch.Tensor]:
+    """Keys and values of every layer, (kv_heads, length, head_dim) each."""
+    if isinstance(cache, PreallocatedCache):
+        return [states[:, : cache.length] for states in (*cache.keys, *cache.values)]
+    return [states[0] for layer in cache.cache.layers for states in (layer.keys, layer.values)]
+
+
 @every_target
 @every_choice
 def test_drafting_leaves_the_targets_cache_as_it_is(forward, choice):
@@ -73,12 +81,9 @@ def test_drafting_leaves_the_targets_cache_as_it_is(forward, choice):
     propose = proposer.propose
 
     def watched(context, gamma, choose):
-        layers = sequence.cache.cache.layers
-        before = [(layer.keys, layer.keys.clone(), layer.values, layer.values.clone()) for layer in layers]
+        before = [states.clone() for states in held(sequence.cache)]
         proposal = propose(context, gamma, choose)
-        for layer, (keys, keys_then, values, values_then) in zip(layers, before, strict=True):
-            assert layer.keys is keys and layer.values is values
-            assert torch.equal(keys, keys_then) and torch.equal(values, values_then)
+        assert all(map(torch.equal, held(sequence.cache), before))
         return proposal
 
     proposer.propose = watched

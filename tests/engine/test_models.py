@@ -108,7 +108,8 @@ def test_forward_keeps_only_the_rows_asked_for_and_the_layers_asked_for():
 
 
 def test_the_cache_keyword_is_the_one_the_installed_transformers_takes():
-    model = toy_model(5)
+    toy = toy_model(5)
+    model = LanguageModel(toy.model, toy.tokenizer, "toy", fused=False)
     cache = model.new_cache()
     model.forward(torch.tensor([0, 1]), cache)
     assert cache.cache.get_seq_length() == cache.length == 2
