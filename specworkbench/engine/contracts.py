@@ -41,8 +41,8 @@ class Context:
     no repetition penalty is set; sampler: how the draft's logits become q; target_sampler: how the target's become p;
     hidden: {layer: (m, width)} for the m tokens that entered the target's cache since the last proposal (of a tree,
     those of the path that was kept); rows: (n + 1, vocab) the target's rows of the last round, the first after the
-    context, the others after each node; cache: the target's cache, holding every token but the last. The last three
-    only when needed.
+    context, the others after each node; cache: the target's cache, holding every token but the last; these three
+    only when needed. longest: tokens the sequence may reach, guesses of its last round included (0: not known).
     """
 
     tokens: list[int]
@@ -57,6 +57,7 @@ class Context:
     rows: torch.Tensor | None = None
     cache: KVCache | None = None
     target_sampler: Sampler | None = None
+    longest: int = 0
 
     def ids(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
         """(m,) int64 tokens on the device."""

@@ -114,7 +114,7 @@ class FusedForward:
     def reach(self, tokens: int) -> None:
         """Have the rotary angles of so many positions: (positions, 1, head_dim), in tables that grow as needed."""
         if tokens > self.cos.shape[0]:
-            positions = torch.arange(max(256, 2 * tokens)).unsqueeze(0)
+            positions = torch.arange(max(256, 2 * tokens), device=self.embedding.device).unsqueeze(0)
             cos, sin = self._rotary(self.embedding[:1, None], positions)
             self.cos, self.sin = cos[0].unsqueeze(1), sin[0].unsqueeze(1)
 

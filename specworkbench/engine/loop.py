@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer, Verdict, Verifier
 from specworkbench.engine.kvcache import NO_ROLLBACK
 from specworkbench.engine.models import LanguageModel
@@ -100,6 +101,7 @@ class Sequence:
         settings: DecodeSettings,
         streams: Streams,
         index: int = 0,
+        compiled: CompiledRound | None = None,
     ):
         _check_room(target, prompt, settings)
         if proposer.drafts_trees:
@@ -109,16 +111,24 @@ class Sequence:
         self.streams, self.index = streams, index
         eos_ids = () if settings.ignore_eos else target.eos_ids
         self.minimum = MinimumLength(eos_ids, target.vocab_size, settings.min_new_tokens, target.device)
-        self.sampler = Sampler(settings.sampling, target.device, self.minimum)
-        draft_sampler = Sampler(settings.draft_sampling or settings.sampling, target.device, self.minimum)
+        self.compiled = compiled
+        self.sampler = self._sampler(settings.sampling)
         self.context = Context(
-            list(prompt), len(prompt), draft_sampler, target.device, target.vocab_size, index,
-            target_sampler=self.sampler,
+            list(prompt), len(prompt), self._sampler(settings.draft_sampling or settings.sampling), target.device,
+            target.vocab_size, index, target_sampler=self.sampler,
+            longest=min(len(prompt) + settings.max_new_tokens + settings.gamma, target.max_context),
         )  # fmt: skip
         self.stopping = Stopping(target, settings.stop, eos_ids)
         self.cache = target.new_cache()
+        self.cache.reserve(self.context.longest)
+        target.expect(1, 1)
+        target.expect(settings.gamma + 1, settings.gamma + 1)
         self.clock = clock_for(target.device)
         self.prefill_ms = self.draft_prefill_ms = 0.0
+
+    def _sampler(self, sampling: SamplingSettings) -> Sampler:
+        law = None if self.compiled is None else self.compiled.law(sampling)
+        return Sampler(sampling, self.target.device, self.minimum, law)
 
     @property
     def output(self) -> list[int]:
@@ -162,7 +172,7 @@ class Sequence:
         target_probs = self._target_rows(last, proposal)
         clock.mark("verify")
         choose, uniforms = self.streams.for_verifier(self.index, context.round, proposal.size, drafted)
-        verdict = self.verifier.verify(proposal, target_probs, choose)
+        verdict = (self.compiled or self.verifier).verify(proposal, target_probs, choose)
         decision = self._synchronise(proposal, target_probs, verdict)
         self._check_depth(decision, asked)
         clock.mark("accept")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
+from specworkbench.engine.compiled.forward import CompiledForward
 from specworkbench.engine.fused import FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.errors import InputError
@@ -36,7 +37,8 @@ class LanguageModel:
     of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True):
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True,
+        engine: str = "eager"):
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name, self.revision = name, revision
@@ -52,10 +54,17 @@ class LanguageModel:
         self._keeps_logits = "logits_to_keep" in accepted
         self._takes_positions = "position_ids" in accepted
         self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
+        self.engine = engine
+        self._compiled = CompiledForward(self._fused, name) if engine == "compiled" else None
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
         return KVCache(self.model.config.get_text_config()) if self._fused is None else self._fused.new_cache()
+
+    def expect(self, tokens: int, rows: int) -> None:
+        """Forwards over so many tokens, giving so many rows, are to come again and again: worth compiling."""
+        if self._compiled is not None:
+            self._compiled.expect(tokens, rows)
 
     def check_trees(self) -> None:
         """Raises `InputError` where this model cannot forward a tree of guesses, saying why."""
@@ -94,7 +103,7 @@ class LanguageModel:
             mask = torch.nn.functional.pad(visible, (before, 0), value=True)
         if self._fused is not None:
             self._fused.reach(cache.length + ids.shape[0])
-            logits, hidden = self._fused(ids, cache, rows, layers, mask)
+            logits, hidden = (self._compiled or self._fused)(ids, cache, rows, layers, mask)
         else:
             logits, hidden = self._transformers_forward(ids, cache, rows, layers, mask)
         cache.grew(ids.shape[0])

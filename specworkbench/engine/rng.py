@@ -7,6 +7,7 @@ trace replays bit for bit, whatever else was drawn before, and no draw is used t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,15 +52,22 @@ def inverse_cdf(probs: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
     return torch.searchsorted(cdf, threshold, right=True).squeeze(-1).clamp(max=probs.shape[-1] - 1)
 
 
+DrawRow = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Rows of weights and a uniform for each, to an index of each: what `inverse_cdf` computes."""
+
+
 class UniformChooser:
     """The production chooser: one uniform an entry; accept iff u < prob, draw by inverse CDF.
 
     `accept_uniforms`: (n,) or None where nothing is to be accepted; `draw_uniforms`: (m,).
     """
 
-    def __init__(self, accept_uniforms: torch.Tensor | None, draw_uniforms: torch.Tensor):
+    def __init__(
+        self, accept_uniforms: torch.Tensor | None, draw_uniforms: torch.Tensor, draw_row: DrawRow = inverse_cdf
+    ):
         self.accept_uniforms = accept_uniforms
         self.draw_uniforms = draw_uniforms
+        self._draw_row = draw_row
         self._accepted = 0
         self._drawn = 0
 
@@ -73,7 +81,7 @@ class UniformChooser:
             u = self.draw_uniforms[start : self._drawn]
         else:
             u = self.draw_uniforms[at]
-        return inverse_cdf(probs, u)
+        return self._draw_row(probs, u)
 
 
 @dataclass(frozen=True)
@@ -90,16 +98,19 @@ class RoundUniforms:
 
 
 class Streams:
-    """The source of choosers for real decoding: uniforms of the four streams, moved to the device once a round."""
+    """The source of choosers for real decoding: uniforms of the four streams, moved to the device once a round.
 
-    def __init__(self, seed: int, device: torch.device, dtype: torch.dtype):
-        self.seed, self.device, self.dtype = seed, device, dtype
+    draw_row: `inverse_cdf`, or the same in a compiled form.
+    """
+
+    def __init__(self, seed: int, device: torch.device, dtype: torch.dtype, draw_row: DrawRow = inverse_cdf):
+        self.seed, self.device, self.dtype, self.draw_row = seed, device, dtype, draw_row
 
     def for_proposer(self, sequence: int, round_index: int, most: int) -> tuple[Chooser, RoundUniforms]:
         """Chooser of the draft stream for a round of at most `most` guesses; the rule's uniforms come along."""
         pool = self._to_device(uniforms(self.seed, sequence, round_index, most + 1))
         draft = pool[:most, 0]
-        return UniformChooser(None, draft), RoundUniforms(draft, pool=pool)
+        return UniformChooser(None, draft, self.draw_row), RoundUniforms(draft, pool=pool)
 
     def for_verifier(
         self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
@@ -108,7 +119,7 @@ class Streams:
         _, accept, residual, bonus = drafted.pool[: proposed + 1].unbind(-1)
         drawn = bonus if proposed == 0 else torch.cat([residual[:proposed], bonus[proposed:]])
         used = RoundUniforms(drafted.draft, accept[:proposed], drawn)
-        return UniformChooser(used.accept, used.drawn), used
+        return UniformChooser(used.accept, used.drawn, self.draw_row), used
 
     def _to_device(self, values: np.ndarray) -> torch.Tensor:
         if self.dtype == torch.float32:  # rounding to float32 must not reach 1.0

@@ -13,12 +13,13 @@ import torch
 import transformers
 
 import specworkbench
+from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Proposer
 from specworkbench.engine.loop import DecodeSettings, Round, Sequence, decode_rounds
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers import NoProposer
 from specworkbench.engine.recording import TraceRecorder
-from specworkbench.engine.rng import Streams, work_dtype
+from specworkbench.engine.rng import Streams, inverse_cdf, work_dtype
 from specworkbench.engine.timing import clock_for
 from specworkbench.engine.verifiers import make_verifier
 from specworkbench.errors import InputError
@@ -66,7 +67,9 @@ class Decoder:
             raise InputError(f"the seed is {seed}; it must be at least 0")
         self.seed, self.chat, self.generation_config_applied = seed, chat, generation_config_applied
         self.recorder = None if capture is None else TraceRecorder(capture, top_k_captured)
-        self.streams = Streams(seed, target.device, work_dtype(target.device))
+        dtype = work_dtype(target.device)
+        self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype) if target.engine == "compiled" else None
+        self.streams = Streams(seed, target.device, dtype, self.compiled.draw_row if self.compiled else inverse_cdf)
         self._sequences: list[dict[str, Any]] = []
 
     def run(self, prompt: str, *, id: str = "", bucket: str = "", on_round: OnRound | None = None) -> DecodeResult:
@@ -99,7 +102,9 @@ class Decoder:
         """The prompt as a sequence that has not begun: for whoever wants to step through its rounds."""
         ids = self.target.encode(prompt, self.chat)
         index = len(self._sequences)
-        return Sequence(self.target, ids, self.proposer, self.verifier, self.settings, self.streams, index)
+        return Sequence(
+            self.target, ids, self.proposer, self.verifier, self.settings, self.streams, index, self.compiled
+        )
 
     def trace(self) -> Trace:
         """The trace of all sequences so far. Raises `InputError` when this decoder does not record."""

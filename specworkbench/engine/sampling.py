@@ -6,8 +6,9 @@ p and q are always the rows that were drawn from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import torch
 
@@ -67,6 +68,18 @@ def filtered(scores: torch.Tensor, settings: SamplingSettings) -> torch.Tensor:
     return scores
 
 
+def probabilities(scores: torch.Tensor, settings: SamplingSettings, dtype: torch.dtype) -> torch.Tensor:
+    """Scores (rows, vocab), penalties applied, to probabilities of that dtype; a NaN makes its row NaN."""
+    if settings.greedy:
+        largest, best = scores.max(-1, keepdim=True)  # NaN where a row holds one
+        mass = torch.where(largest.isnan(), torch.nan, 1.0).to(dtype)
+        return torch.zeros(scores.shape, dtype=dtype, device=scores.device).scatter_(-1, best, mass)
+    scores = scores.to(dtype)
+    if settings.temperature != 1.0:
+        scores = scores / settings.temperature
+    return filtered(scores, settings).softmax(-1)
+
+
 def seen_in_rows(seen: torch.Tensor, block: torch.Tensor, rows: int) -> torch.Tensor:
     """Which tokens each row of a block has before it: (rows, vocab) bools.
 
@@ -113,9 +126,15 @@ class Sampler:
     """Logits to probabilities under one `SamplingSettings` (and a minimum length), for rows of one block."""
 
     def __init__(
-        self, settings: SamplingSettings, device: torch.device | str = "cpu", minimum: MinimumLength | None = None
+        self,
+        settings: SamplingSettings,
+        device: torch.device | str = "cpu",
+        minimum: MinimumLength | None = None,
+        law: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ):
+        """law: `probabilities` under these settings and in `work_dtype`, where it is at hand in a compiled form."""
         self.settings = settings
+        self.law = law or partial(probabilities, settings=settings, dtype=work_dtype(device))
         self.minimum = minimum
         self.dtype = work_dtype(device)
         self.penalises = settings.repetition_penalty != 1.0
@@ -142,11 +161,4 @@ class Sampler:
             scores = torch.where(before, torch.where(scores < 0, scores * penalty, scores / penalty), scores)
         if self.minimum is not None and self.minimum.left > 0:
             scores = self.minimum(scores, torch.arange(len(scores), device=scores.device) if ahead is None else ahead)
-        if self.settings.greedy:
-            largest, best = scores.max(-1, keepdim=True)  # NaN where a row holds one
-            mass = torch.where(largest.isnan(), torch.nan, 1.0).to(self.dtype)
-            return torch.zeros(scores.shape, dtype=self.dtype, device=scores.device).scatter_(-1, best, mass)
-        scores = scores.to(self.dtype)
-        if self.settings.temperature != 1.0:
-            scores = scores / self.settings.temperature
-        return filtered(scores, self.settings).softmax(-1)
+        return self.law(scores)

@@ -14,7 +14,7 @@ from transformers import LlamaConfig
 from transformers.activations import ACT2FN
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from specworkbench.engine.fused import product
+from specworkbench.engine.products import product
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(..., heads, n, head_dim) queries, (..., kv_heads, n, head_dim) keys and values to the attended values."""

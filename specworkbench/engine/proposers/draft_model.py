@@ -29,6 +29,8 @@ class DraftModelProposer(Proposer):
 
     def __init__(self, draft: LanguageModel):
         self.draft = draft
+        draft.expect(1, 1)
+        draft.expect(2, 1)  # after full acceptance two tokens are new to it
         self.reset()
 
     @classmethod
@@ -43,6 +45,7 @@ class DraftModelProposer(Proposer):
 
     def prefill(self, context: Context) -> None:
         """Forward the prompt but its last token, as the target does."""
+        self._cache.reserve(min(context.longest, self.draft.max_context))
         if 1 < len(context.tokens) <= self.draft.max_context:
             self.draft.forward(context.ids(0, -1), self._cache, rows=1)
 

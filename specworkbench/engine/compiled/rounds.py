@@ -1,0 +1,59 @@
+"""What a round computes between the forwards, compiled: rows from logits, draws, the rule's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from specworkbench.engine.compiled.functions import CompiledFunction
+from specworkbench.engine.compiled.programs import Programs
+from specworkbench.engine.contracts import Proposal, Verdict, Verifier
+from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
+from specworkbench.engine.sampling import SamplingSettings, probabilities
+from specworkbench.engine.verifiers.chain import ChainVerifier
+
+
+class CompiledRound:
+    """The tensor functions of rounds of one rule with gamma guesses. A round that is shorter runs them uncompiled."""
+
+    def __init__(self, verifier: Verifier, gamma: int, dtype: torch.dtype):
+        self.programs = Programs()
+        self._verifier, self._gamma, self._dtype = verifier, gamma, dtype
+        self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
+        rule = verifier.describe()
+        self._judged = {
+            certain: self._compiled(partial(_verify, verifier, certain), "the rule", {gamma}, [rule, certain])
+            for certain in (False, True)
+        }
+
+    def law(self, sampling: SamplingSettings) -> Callable[[torch.Tensor], torch.Tensor]:
+        """`probabilities` under these settings, for one row and for gamma + 1."""
+        return self._compiled(
+            partial(probabilities, settings=sampling, dtype=self._dtype), "the sampler", {1, self._gamma + 1},
+            sampling.as_dict(),
+        )  # fmt: skip
+
+    def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
+        """As `Verifier.verify`."""
+        if proposal.is_tree or type(choose) is not UniformChooser or not isinstance(self._verifier, ChainVerifier):
+            return self._verifier.verify(proposal, target_probs, choose)
+        certain = proposal.probs is None
+        rows = [target_probs] if certain else [target_probs, proposal.probs]
+        return Verdict(*self._judged[certain](proposal.tokens, choose.accept_uniforms, choose.draw_uniforms, *rows))
+
+    def _compiled(self, function: Any, name: str, sizes: set[int], describe: Any = None) -> CompiledFunction:
+        return CompiledFunction(function, name, sizes, self.programs, describe)
+
+
+def _verify(
+    verifier: Verifier, certain: bool, tokens: torch.Tensor, accept: torch.Tensor, drawn: torch.Tensor,
+    target_probs: torch.Tensor, *draft_probs: torch.Tensor,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """A chain's verdict as tensors: tokens (n,), accept (n,) and drawn (n + 1,) uniforms, rows of p and, unless the
+    guesses were certain, of q."""
+    proposal = Proposal(tokens, None if certain else draft_probs[0])
+    verdict = verifier.verify(proposal, target_probs, UniformChooser(accept, drawn))
+    return verdict.accepted, verdict.next_token, verdict.next_probs, verdict.accept_probs, verdict.flags
