@@ -197,9 +197,12 @@ class Proposer(Described):
     def load(cls, weights: str, target: Any, revision: str | None = None) -> Any:
         """The weights of that name, in the target's dtype and on its device: a language model, unless overridden.
 
-        Raises `InputError` where there is none.
+        It is compiled if the target is, where that knows it. Raises `InputError` where there is none.
         """
-        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
+        draft = load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
+        if target.engine == "compiled" and draft.can_compile:
+            draft.compile()
+        return draft
 
     @classmethod
     def build(cls, target: Any, draft: Any, **settings: Any) -> Proposer:

@@ -27,8 +27,8 @@ STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 """Kinds of rotary positions whose angles do not depend on how long the context has become."""
 
 
-def can_fuse(model: Any) -> bool:
-    """Whether `FusedForward` computes what this model computes."""
+def can_fuse(model: Any, devices: Sequence[str] = ("cpu",)) -> bool:
+    """Whether `FusedForward` computes what this model computes, in single or double precision if on a CPU."""
     config = model.config
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     sliding = any(kind != "full_attention" for kind in getattr(config, "layer_types", None) or ())
@@ -38,8 +38,8 @@ def can_fuse(model: Any) -> bool:
     return (
         type(model).__name__ in ARCHITECTURES
         and config._attn_implementation == "sdpa"
-        and parameter.device.type == "cpu"
-        and parameter.dtype in (torch.float32, torch.float64)
+        and parameter.device.type in devices
+        and (parameter.device.type != "cpu" or parameter.dtype in (torch.float32, torch.float64))
         and rope in STATIC_ROPE
         and linear
         and not sliding

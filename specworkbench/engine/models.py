@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
 from specworkbench.engine.compiled.forward import CompiledForward
-from specworkbench.engine.fused import FusedForward, can_fuse
+from specworkbench.engine.compiled.programs import check_can_compile
+from specworkbench.engine.fused import ARCHITECTURES, FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.errors import InputError
 from specworkbench.paths import EMBEDDED, embedded_dir, embedded_folder, head_kind, is_embedded, read_config
 
+ENGINES = ("eager", "compiled")
 MASKED_ATTENTION = ("sdpa", "eager")
 """Kinds of attention of transformers that take a mask of any shape."""
 
@@ -37,8 +39,7 @@ class LanguageModel:
     of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True,
-        engine: str = "eager"):
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True):
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name, self.revision = name, revision
@@ -54,12 +55,36 @@ class LanguageModel:
         self._keeps_logits = "logits_to_keep" in accepted
         self._takes_positions = "position_ids" in accepted
         self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
-        self.engine = engine
-        self._compiled = CompiledForward(self._fused, name) if engine == "compiled" else None
+        self._compiled: CompiledForward | None = None
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
         return KVCache(self.model.config.get_text_config()) if self._fused is None else self._fused.new_cache()
+
+    @property
+    def engine(self) -> str:
+        """eager or compiled, one of `ENGINES`."""
+        return "eager" if self._compiled is None else "compiled"
+
+    @property
+    def can_compile(self) -> bool:
+        """Whether `compile` knows this model."""
+        return self._fused is not None or can_fuse(self.model, ("cuda",))
+
+    def compile(self) -> None:
+        """From now on forwards of fixed shape, those it is told to `expect`, run compiled (see `engine.compiled`).
+
+        Raises `InputError` for a model it does not know, and where nothing can be compiled.
+        """
+        if not self.can_compile:
+            raise InputError(
+                f"the engine compiled does not know {self.name} as it was loaded: it takes {', '.join(ARCHITECTURES)} "
+                "with full attention, fused, on a GPU or in float32 or float64 on a CPU; use engine eager"
+            )
+        if self.device.type == "cpu":
+            check_can_compile()
+        self._fused = self._fused or FusedForward(self.model)
+        self._compiled = CompiledForward(self._fused, self.name)
 
     def expect(self, tokens: int, rows: int) -> None:
         """Forwards over so many tokens, giving so many rows, are to come again and again: worth compiling."""
@@ -153,6 +178,8 @@ class LanguageModel:
             "revision": self.revision,
             "dtype": str(self.dtype).removeprefix("torch."),
             "forward": "transformers" if self._fused is None else "fused",
+            "engine": self.engine,
+            "compiled": [] if self._compiled is None else [asdict(cost) for cost in self._compiled.programs.costs],
             "parameters": self.parameters,
             "vocab_size": self.vocab_size,
             "max_context": self.max_context,
@@ -177,14 +204,18 @@ def load_model(
     device_map: str | None = None,
     trust_remote_code: bool = False,
     fused: bool = True,
+    engine: str = "eager",
 ) -> LanguageModel:
     """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
 
     dtype: float32, bfloat16, float16 or float64; by default float32 on the CPU and the checkpoint's own elsewhere.
     device: cuda, mps or cpu; the best there is by default. device_map: "auto" spreads a model over all GPUs.
     fused: forward through `engine.fused` where that knows the architecture (on the CPU); False: through transformers.
-    Raises `InputError` for a name, folder, dtype or device that cannot be used.
+    engine: eager, or compiled: steps of fixed shape run as compiled programs (CPU) or captured graphs (GPU).
+    Raises `InputError` for a name, folder, dtype, device or engine that cannot be used.
     """
+    if engine not in ENGINES:
+        raise InputError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
     chosen = _device(device)
     source, options = _locate(name, revision)
     _refuse_head(name, source, options)
@@ -202,7 +233,10 @@ def load_model(
         model = model.to(chosen)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name!r} is an encoder-decoder model; the workbench decodes decoder-only models")
-    return LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None), fused=fused)
+    loaded = LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None), fused=fused)
+    if engine == "compiled":
+        loaded.compile()
+    return loaded
 
 
 def load_pair(

@@ -68,7 +68,9 @@ class Decoder:
         self.seed, self.chat, self.generation_config_applied = seed, chat, generation_config_applied
         self.recorder = None if capture is None else TraceRecorder(capture, top_k_captured)
         dtype = work_dtype(target.device)
-        self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype) if target.engine == "compiled" else None
+        self.compiled = None
+        if target.engine == "compiled":
+            self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype)
         self.streams = Streams(seed, target.device, dtype, self.compiled.draw_row if self.compiled else inverse_cdf)
         self._sequences: list[dict[str, Any]] = []
 

@@ -61,6 +61,8 @@ class TruncatedModel(LanguageModel):
         name = f"{target.name}, layers {', '.join(map(str, numbers))}"
         super().__init__(_shortened(target.model, numbers), target.tokenizer, name, target.revision, fused=False)
         self._fused = target._fused and target._fused.only(numbers)
+        if target.engine == "compiled":
+            self.compile()
 
     @property
     def is_prefix(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from specworkbench.engine.compiled.programs import Programs
+from specworkbench.engine.compiled.programs import Build, Programs
 
 Function = Callable[..., Any]
 """Tensors in, a tensor or a tuple of tensors out, without a branch on a value."""
@@ -28,19 +28,18 @@ class CompiledFunction:
         if inputs[0].shape[0] not in self.sizes:
             return self.function(*inputs)
         kinds = tuple((tensor.shape, tensor.stride(), tensor.dtype) for tensor in inputs)
-        program = self._programs.get(
-            (self.name, kinds), f"{self.name} over {inputs[0].shape[0]}", lambda: self._traced(inputs),
-            {"name": self.name, "of": self._describe},
-        )  # fmt: skip
+        program = self._programs.get((self.name, kinds), lambda: self._build(inputs))
         outputs = program(*inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _traced(self, inputs: tuple[torch.Tensor, ...]) -> tuple[nn.Module, tuple[Any, ...], dict[str, torch.Tensor]]:
-        """Inputs of the same kinds, but not these: one that was made in inference mode cannot be exported."""
-        return _Module(self.function), tuple(
+    def _build(self, inputs: tuple[torch.Tensor, ...]) -> Build:
+        """Of inputs of the same kinds, but not of these: one that was made in inference mode cannot be exported."""
+        empty = tuple(
             torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).zero_()
             for tensor in inputs
-        ), {}  # fmt: skip
+        )
+        name = f"{self.name} over {inputs[0].shape[0]}"
+        return Build(name, _Module(self.function), {"function": self.name, "of": self._describe}, empty)
 
 
 class _Module(nn.Module):

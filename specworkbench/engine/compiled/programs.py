@@ -15,8 +15,8 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from specworkbench.engine.compiled.graphs import Graph
 from specworkbench.errors import InputError
 from specworkbench.paths import cache_dir
 
@@ -61,6 +62,23 @@ class Program:
         return self._run([*inputs])
 
 
+@dataclass(frozen=True)
+class Build:
+    """What a program is made of: a module, example inputs, and what takes the place of the module's buffers.
+
+    name: what it is, in words; describe: all that its code depends on besides the engine's code, this machine, and the
+    shapes of its tensors; changing: tensors that every call brings anew; fixed: those after them (tensors, or lists of tensors), which stay
+    where they are on a GPU.
+    """
+
+    name: str
+    module: nn.Module
+    describe: dict[str, Any]
+    changing: tuple[torch.Tensor, ...]
+    fixed: tuple[Any, ...] = ()
+    constants: dict[str, torch.Tensor] = field(default_factory=dict)
+
+
 class Programs:
     """The programs of one model or rule: made when first asked for, then held.
 
@@ -69,22 +87,25 @@ class Programs:
 
     def __init__(self) -> None:
         self.costs: list[Cost] = []
-        self._held: dict[Any, Program] = {}
+        self._held: dict[Any, Program | Graph] = {}
 
-    def get(
-        self, key: Any, name: str, build: Callable[[], tuple[nn.Module, tuple[Any, ...], dict[str, torch.Tensor]]],
-        describe: dict[str, Any],
-    ) -> Program:  # fmt: skip
-        """The program held under `key`. `build` gives the module, inputs of its shapes, and its constants; `describe`
-        says all that the compiled code depends on besides the engine's code and this machine."""
+    def get(self, key: Any, build: Callable[[], Build]) -> Program | Graph:
+        """The program held under `key`, made of what `build` gives when there is none."""
         if key not in self._held:
             started = perf_counter()
             with torch.inference_mode(False), torch.no_grad():
-                module, inputs, constants = build()
-                package, kept = _package(name, module, inputs, describe)
-                self._held[key] = Program(package, constants) if constants else _shared(package)
-            self.costs.append(Cost(name, perf_counter() - started, kept))
+                made = build()
+                self._held[key], kept = _made(made)
+            self.costs.append(Cost(made.name, perf_counter() - started, kept))
         return self._held[key]
+
+
+def _made(build: Build) -> tuple[Program | Graph, bool]:
+    """A program or graph, and whether it was kept on disk."""
+    if build.changing[0].is_cuda:
+        return Graph(lambda *changing: build.module(*changing, *build.fixed), build.changing), False
+    package, kept = _package(build)
+    return (Program(package, build.constants) if build.constants else _shared(package)), kept
 
 
 @cache
@@ -103,7 +124,7 @@ def check_can_compile() -> None:
     from torch._inductor import config
 
     if not _takes_weights():
-        raise InputError(f"the engine compiled needs torch 2.13 or newer, here is {torch.__version__}; use engine eager")
+        raise InputError(f"the engine compiled needs torch 2.13 or newer; here is {torch.__version__}: use engine eager")
     compiler = os.environ.get("CXX") or config.cpp.cxx[1]
     if shutil.which(compiler) is None:
         raise InputError(
@@ -121,29 +142,27 @@ def _takes_weights() -> bool:
     return "user_managed" in inspect.signature(AOTICompiledModel.load_constants).parameters
 
 
-def _package(name: str, module: nn.Module, inputs: Sequence[Any], describe: dict[str, Any]) -> tuple[Path, bool]:
-    """The package of this module for inputs of these shapes, and whether it was kept from before."""
-    package = programs_dir() / f"{_fingerprint(module, inputs, describe)}.pt2"
+def _package(build: Build) -> tuple[Path, bool]:
+    """The package of this program, and whether it was kept from before."""
+    package = programs_dir() / f"{_fingerprint(build)}.pt2"
     if package.exists():
         return package, True
     check_can_compile()
-    logger.info("compiling %s; it is kept in %s", name, package.parent)
+    logger.info("compiling %s; it is kept in %s", build.name, package.parent)
     package.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=package.parent, prefix=".making-") as folder, _quiet():
-        exported = torch.export.export(module, tuple(inputs), strict=False)
+        exported = torch.export.export(build.module, (*build.changing, *build.fixed), strict=False)
         made = Path(folder) / package.name
         torch._inductor.aoti_compile_and_package(exported, package_path=str(made), inductor_configs=INDUCTOR)
         os.replace(made, package)
     return package, False
 
 
-def _fingerprint(module: nn.Module, inputs: Sequence[Any], describe: dict[str, Any]) -> str:
-    """Names what was compiled: two modules of one fingerprint compute the same on the same machine."""
-    shapes = [
-        (tuple(tensor.shape), tensor.stride(), str(tensor.dtype))
-        for tensor in torch.utils._pytree.tree_leaves((inputs, dict(module.named_buffers())))
-    ]
-    said = json.dumps([type(module).__qualname__, describe, shapes, _machine(), _code()], sort_keys=True, default=str)
+def _fingerprint(build: Build) -> str:
+    """Names what is compiled: two programs of one fingerprint compute the same on the same machine."""
+    tensors = torch.utils._pytree.tree_leaves((build.changing, build.fixed, dict(build.module.named_buffers())))
+    shapes = [(tuple(tensor.shape), tensor.stride(), str(tensor.dtype)) for tensor in tensors]
+    said = json.dumps([build.describe, shapes, _machine(), _code()], sort_keys=True, default=str)
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 

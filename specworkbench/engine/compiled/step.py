@@ -1,0 +1,129 @@
+"""What is compiled of a model: its forward over a fixed number of tokens, with everything it reads as named tensors."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from specworkbench.engine.fused import FusedForward
+from specworkbench.engine.products import Product
+
+PRODUCTS = ("mixed", "attention_out", "gate_up", "down")
+NORMS = ("before_attention", "query_norm", "key_norm", "before_mlp")
+
+
+class Step(nn.Module):
+    """The forward of n tokens with everything it reads as named buffers, so that it can be exported."""
+
+    def __init__(self, fused: FusedForward, shape: tuple[int, int], layers: tuple[int, ...], capacity: int):
+        super().__init__()
+        self._fused, self._rows, self._wanted, self._capacity = fused, shape[1], layers, capacity
+        self._form = forms(fused, shape)
+        self.constants: dict[str, torch.Tensor] = {}
+        self._name("embedding", fused.embedding)
+        self._name("norm", fused.norm[0])
+        for table in ("cos", "sin"):
+            self._name(table, getattr(fused, table)[:capacity].clone())
+        self._name_product("head", fused.head)
+        for place, layer in enumerate(fused.layers):
+            for part in PRODUCTS:
+                self._name_product(f"{part}_{place}", getattr(layer, part))
+            for part in NORMS:
+                if getattr(layer, part) is not None:
+                    self._name(f"{part}_{place}", getattr(layer, part)[0])
+
+    def forward(
+        self, ids: torch.Tensor, length: torch.Tensor, keys: list[torch.Tensor], values: list[torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        """ids (n,), length () tokens cached before. Returns logits (rows, vocab) and the hidden states asked for."""
+        bound = copy(self._fused)
+        bound.embedding, bound.norm = self.embedding, (self.norm, self._fused.norm[1])
+        bound.cos, bound.sin, bound.head = self.cos, self.sin, self._product("head")
+        bound.layers = [self._layer(place, layer) for place, layer in enumerate(self._fused.layers)]
+        slots = Slots(ids.shape[0], length, keys, values)
+        logits, hidden = bound(ids, slots, self._rows, self._wanted)
+        return logits, *(hidden[layer] for layer in self._wanted)
+
+    def _layer(self, place: int, layer: Any) -> Any:
+        norms = {
+            part: (getattr(self, f"{part}_{place}"), getattr(layer, part)[1])
+            for part in NORMS
+            if getattr(layer, part) is not None
+        }
+        products = {part: self._product(f"{part}_{place}") for part in PRODUCTS}
+        return replace(layer, number=place, **norms, **products)
+
+    def _name(self, name: str, tensor: torch.Tensor, held: torch.Tensor | None = None) -> None:
+        """A buffer for the export, and what takes its place when the program is loaded."""
+        self.register_buffer(name, tensor.detach())
+        self.constants[name] = tensor.detach() if held is None else held
+
+    def _name_product(self, name: str, product: Product) -> None:
+        self._name(name, product.weight, product.packed if self._form[name] == "packed" else None)
+        if product.bias is not None:
+            self._name(f"{name}_bias", product.bias)
+
+    def _product(self, name: str) -> Any:
+        weight, bias, form = getattr(self, name), getattr(self, f"{name}_bias", None), self._form[name]
+        return lambda x: product(x, weight, bias, form)
+
+
+class Slots:
+    """A preallocated cache as a compiled step sees it: tensors of fixed size and a length that is a tensor."""
+
+    def __init__(self, n: int, length: torch.Tensor, keys: list[torch.Tensor], values: list[torch.Tensor]):
+        self._keys, self._values = keys, values
+        self._positions = length + torch.arange(n, device=length.device)
+        slots = torch.arange(keys[0].shape[1], device=length.device)
+        self._hidden = torch.where(slots <= self._positions.unsqueeze(-1), 0.0, -torch.inf).to(keys[0].dtype)
+
+    def angles(self, table: torch.Tensor, n: int) -> torch.Tensor:
+        """See `PreallocatedCache.angles`."""
+        return table.index_select(0, self._positions)
+
+    def attend(
+        self, number: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float, mask: None
+    ) -> torch.Tensor:
+        """See `PreallocatedCache.attend`. Queries of one key head are the rows of one product."""
+        keys, values = self._keys[number], self._values[number]
+        keys.index_copy_(1, self._positions, key)
+        values.index_copy_(1, self._positions, value)
+        heads, n, head_dim = query.shape
+        kv_heads, slots = keys.shape[:2]
+        if query.is_cuda:
+            return functional.scaled_dot_product_attention(
+                query.unsqueeze(0), keys.unsqueeze(0), values.unsqueeze(0), self._hidden, scale=scaling,
+                enable_gqa=kv_heads < heads,
+            ).squeeze(0)  # fmt: skip
+        scores = torch.bmm(query.reshape(kv_heads, -1, head_dim), keys.transpose(1, 2)) * scaling
+        weights = (scores.view(kv_heads, -1, n, slots) + self._hidden).softmax(-1)
+        return torch.bmm(weights.view(kv_heads, -1, slots), values).view(heads, n, head_dim)
+
+
+def forms(fused: FusedForward, shape: tuple[int, int]) -> dict[str, str]:
+    """How each product of a step is computed, by name.
+
+    A single row is reduced: sums over the rows of a weight, which run at the memory's speed once they are compiled.
+    """
+    tokens, rows = shape
+    named = {"head": (fused.head, rows)}
+    for place, layer in enumerate(fused.layers):
+        named |= {f"{part}_{place}": (getattr(layer, part), tokens) for part in PRODUCTS}
+    if fused.embedding.is_cuda:
+        return dict.fromkeys(named, "plain")
+    return {name: "reduced" if n == 1 else product.form(n) for name, (product, n) in named.items()}
+
+
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, form: str) -> torch.Tensor:
+    """x (n, in) @ weight.T + bias by one of the forms; weight: (out, in), packed by oneDNN once the program runs."""
+    if form == "packed":
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    if form == "plain":
+        return functional.linear(x, weight, bias)
+    y = (weight * x).sum(-1).unsqueeze(0) if form == "reduced" else torch.mm(weight, x.t()).t()
+    return y if bias is None else y + bias
