@@ -114,7 +114,7 @@ class Verdict:
     residual's, or p itself); accept_probs: (n,) probability with which the rule accepts each position given those
     before (in a tree: given that its parent is kept and its earlier siblings are refused); flags: (n,) bools, whether
     its uniform fell below that; path: (n,) int64, the nodes of a tree that are kept, from the context on, then -1; None
-    for a chain, whose first nodes are kept.
+    for a chain, whose first nodes are kept; summary: what `summarised` gives for it, where it was computed along.
     """
 
     accepted: torch.Tensor
@@ -123,6 +123,17 @@ class Verdict:
     accept_probs: torch.Tensor
     flags: torch.Tensor
     path: torch.Tensor | None = None
+    summary: torch.Tensor | None = None
+
+
+def summarised(proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict) -> torch.Tensor:
+    """All that the host must know of a round, (m,) int64: the guesses, of a tree its parents and its path, the accepted
+    length, the drawn token, and whether a row of p, and one of q, held NaN."""
+    target_sick = target_probs.sum().isnan().long()
+    draft_sick = torch.zeros_like(target_sick) if proposal.probs is None else proposal.probs.sum().isnan().long()
+    tail = torch.stack([verdict.accepted, verdict.next_token, target_sick, draft_sick])
+    tree = [proposal.parents, verdict.path] if proposal.is_tree else []
+    return torch.cat([proposal.tokens, *tree, tail])
 
 
 @dataclass(frozen=True)

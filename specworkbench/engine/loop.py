@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from specworkbench.engine.compiled.rounds import CompiledRound
-from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer, Verdict, Verifier
+from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer, Verdict, Verifier, summarised
 from specworkbench.engine.kvcache import NO_ROLLBACK
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
@@ -231,18 +231,17 @@ class Sequence:
 
         Raises `InputError` when a row held NaN.
         """
-        target_sick = target_probs.sum().isnan().long()
-        draft_sick = torch.zeros_like(target_sick) if proposal.probs is None else proposal.probs.sum().isnan().long()
-        tail = torch.stack([verdict.accepted, verdict.next_token, target_sick, draft_sick])
-        tree = [proposal.parents, verdict.path] if proposal.is_tree else []
-        *guesses, accepted, next_token, target_nan, draft_nan = torch.cat([proposal.tokens, *tree, tail]).tolist()
+        summary = verdict.summary
+        if summary is None:
+            summary = summarised(proposal, target_probs, verdict)
+        *guesses, accepted, next_token, target_nan, draft_nan = summary.tolist()
         for sick, whose in ((target_nan, "target"), (draft_nan, "draft")):
             if sick:
                 raise InputError(
                     f"the {whose}'s probabilities in round {self.context.round} are not numbers (NaN); its weights are "
                     "damaged or its dtype overflows: try dtype float32"
                 )
-        if not tree:
+        if not proposal.is_tree:
             return Decision(guesses, accepted, next_token, 0)
         n = proposal.size
         parents, path = guesses[n : 2 * n], guesses[2 * n : 2 * n + accepted]

@@ -67,8 +67,8 @@ class Build:
     """What a program is made of: a module, example inputs, and what takes the place of the module's buffers.
 
     name: what it is, in words; describe: all that its code depends on besides the engine's code, this machine, and the
-    shapes of its tensors; changing: tensors that every call brings anew; fixed: those after them (tensors, or lists of tensors), which stay
-    where they are on a GPU.
+    shapes of its tensors; changing: tensors that every call brings anew; fixed: those after them (tensors, or lists of
+    tensors), which stay where they are on a GPU.
     """
 
     name: str
@@ -105,7 +105,17 @@ def _made(build: Build) -> tuple[Program | Graph, bool]:
     if build.changing[0].is_cuda:
         return Graph(lambda *changing: build.module(*changing, *build.fixed), build.changing), False
     package, kept = _package(build)
-    return (Program(package, build.constants) if build.constants else _shared(package)), kept
+    try:
+        return _loaded(package, build.constants), kept
+    except RuntimeError:
+        if not kept:
+            raise
+    package.unlink(missing_ok=True)  # damaged, or made by something else
+    return _loaded(_package(build)[0], build.constants), False
+
+
+def _loaded(package: Path, constants: dict[str, torch.Tensor]) -> Program:
+    return Program(package, constants) if constants else _shared(package)
 
 
 @cache
@@ -124,7 +134,7 @@ def check_can_compile() -> None:
     from torch._inductor import config
 
     if not _takes_weights():
-        raise InputError(f"the engine compiled needs torch 2.13 or newer; here is {torch.__version__}: use engine eager")
+        raise InputError(f"the engine compiled needs torch 2.13 or newer, not {torch.__version__}: use engine eager")
     compiler = os.environ.get("CXX") or config.cpp.cxx[1]
     if shutil.which(compiler) is None:
         raise InputError(

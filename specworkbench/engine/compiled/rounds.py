@@ -10,7 +10,7 @@ import torch
 
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.programs import Programs
-from specworkbench.engine.contracts import Proposal, Verdict, Verifier
+from specworkbench.engine.contracts import Proposal, Verdict, Verifier, summarised
 from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import SamplingSettings, probabilities
 from specworkbench.engine.verifiers.chain import ChainVerifier
@@ -42,7 +42,8 @@ class CompiledRound:
             return self._verifier.verify(proposal, target_probs, choose)
         certain = proposal.probs is None
         rows = [target_probs] if certain else [target_probs, proposal.probs]
-        return Verdict(*self._judged[certain](proposal.tokens, choose.accept_uniforms, choose.draw_uniforms, *rows))
+        outputs = self._judged[certain](proposal.tokens, choose.accept_uniforms, choose.draw_uniforms, *rows)
+        return Verdict(*outputs[:-1], summary=outputs[-1])
 
     def _compiled(self, function: Any, name: str, sizes: set[int], describe: Any = None) -> CompiledFunction:
         return CompiledFunction(function, name, sizes, self.programs, describe)
@@ -56,4 +57,5 @@ def _verify(
     guesses were certain, of q."""
     proposal = Proposal(tokens, None if certain else draft_probs[0])
     verdict = verifier.verify(proposal, target_probs, UniformChooser(accept, drawn))
-    return verdict.accepted, verdict.next_token, verdict.next_probs, verdict.accept_probs, verdict.flags
+    summary = summarised(proposal, target_probs, verdict)
+    return verdict.accepted, verdict.next_token, verdict.next_probs, verdict.accept_probs, verdict.flags, summary
