@@ -23,7 +23,7 @@ def rows(n: int, seed: int) -> torch.Tensor:
     return torch.randn(n, VOCAB, generator=torch.Generator().manual_seed(seed)).double().mul(2).softmax(-1)
 
 
-@pytest.mark.parametrize("rule", ["token", "block"])
+@pytest.mark.parametrize("rule", ["token", pytest.param("block", marks=pytest.mark.slow)])
 def test_the_verdict_is_the_rules_own(rule):
     verifier = VERIFIERS[rule]()
     compiled = CompiledRound(verifier, GAMMA, torch.float64)
@@ -46,7 +46,9 @@ def test_the_verdict_is_the_rules_own(rule):
     assert all("the rule" in cost.name for cost in compiled.programs.costs) and len(compiled.programs.costs) == 2
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    "settings", [SETTINGS[1], *(pytest.param(one, marks=pytest.mark.slow) for one in (SETTINGS[0], SETTINGS[2]))], ids=str
+)
 def test_the_sampler_gives_the_same_rows(settings):
     compiled = CompiledRound(VERIFIERS["token"](), GAMMA, torch.float64)
     logits = torch.randn(GAMMA + 1, VOCAB + 2, generator=torch.Generator().manual_seed(0))[:, :VOCAB]  # padded rows
@@ -67,7 +69,9 @@ def models() -> dict[str, list[LanguageModel]]:
     return {"eager": list(pair), "compiled": compiled}
 
 
-@pytest.mark.parametrize("proposer", ["draft_model", "ngram", "layer_skip"])
+@pytest.mark.parametrize(
+    "proposer", ["draft_model", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ngram", "layer_skip"))]
+)
 def test_decoding_compiled_gives_the_tokens_of_eager_decoding_and_a_trace_that_keeps_its_contracts(models, proposer):
     results = {}
     for engine, (target, draft) in models.items():
