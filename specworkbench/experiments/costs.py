@@ -78,8 +78,8 @@ class Costs:
         longest, most = settings.contexts[-1], settings.rows[-1]
         if longest + most > target.max_context:
             raise InputError(
-                f"a context of {longest} tokens and a forward of {most} rows go past the {target.max_context} tokens "
-                f"of {target.name}; the context can be {target.max_context - most} at most, or take fewer rows"
+                f"a context of {longest} tokens and a forward of {most} rows are {longest + most} tokens, and "
+                f"{target.name} takes {target.max_context} at most; give a shorter context or fewer rows"
             )
         self.target, self.settings = target, settings
         self._cells = [Cell(context, rows) for context in settings.contexts for rows in settings.rows]
