@@ -51,9 +51,9 @@ class CostSettings:
     limit: bool = False
 
     def __post_init__(self) -> None:
-        if (context := min(self.contexts)) < 1:
+        if (context := min(self.contexts, default=0)) < 1:
             raise InputError(f"context is {context}; a step has at least 1 token before it")
-        if (rows := min(self.rows)) < 1:
+        if (rows := min(self.rows, default=1)) < 1:
             raise InputError(f"rows is {rows}; a forward has at least 1 row")
         if self.runs < 1:
             raise InputError(f"runs is {self.runs}; every forward must be timed at least once")
