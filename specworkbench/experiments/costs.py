@@ -153,6 +153,7 @@ class Costs:
     def _prefilled(self, context: int) -> KVCache:
         cache = self.target.new_cache()
         self.target.forward(self._ids[:context], cache, rows=1)
+        cache.rollback(0)  # only then does a sliding window drop what lies before it
         return cache
 
     def _new_ids(self, cell: Cell) -> torch.Tensor:

@@ -6,12 +6,14 @@ from contextlib import closing
 
 import pytest
 import torch
+from transformers import MistralConfig, MistralForCausalLM
 
+from specworkbench.engine.models import LanguageModel
 from specworkbench.errors import InputError
 from specworkbench.experiments import costs, machine
 from specworkbench.experiments.costs import Costs, CostSettings
 from specworkbench.experiments.machine import Gauge, last_level_cache, memory_buffer, multiplying, reading
-from tests.engine.toys import toy_model
+from tests.engine.toys import toy_model, toy_tokenizer
 
 CPU = torch.device("cpu")
 
@@ -101,6 +103,18 @@ def test_buffers_are_released_when_all_is_measured_and_when_it_is_stopped(target
         assert buffers[-1]() is not None
     gc.collect()
     assert len(buffers) == 4 and not any(buffer() is not None for buffer in buffers)
+
+
+def test_of_a_sliding_window_only_the_tokens_in_it_are_read():
+    """One head of 8 for keys and values, float32: from 8 tokens on a longer context adds nothing."""
+    config = MistralConfig(
+        vocab_size=5, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, sliding_window=8, max_position_embeddings=64, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    target = LanguageModel(MistralForCausalLM(config), toy_tokenizer(5), "toy")
+    rows = measured(target, contexts=(20, 40), rows=(1, 3), runs=1, limit=True).rows()
+    read = {(row["context"], row["rows"]): row["cache_bytes"] // (2 * 8 * 4) for row in rows}
+    assert read[20, 1] == read[40, 1] == read[20, 3] - 2 == read[40, 3] - 2 and 8 <= read[20, 1] <= 9
 
 
 def test_what_was_measured_before_a_stop_is_kept(target):
