@@ -1,10 +1,11 @@
-"""`Estimate`, a figure with its interval, and the three ways an interval is made here. All intervals are 95 %.
+"""`Estimate`, a figure with its interval, and the four ways an interval is made here. All intervals are 95 %.
 
 - Wilson's, for a share of independent trials (a cell of a table).
 - Cluster bootstrap by prompt, for a ratio of totals: the rounds of one prompt resemble each other, so that prompts are
   drawn anew, not rounds. Percentiles of seeded resamples; with fewer than two prompts there is no interval. With few
   prompts (say, under ten) percentile intervals are somewhat too narrow.
 - Order statistics, for a median: no assumption on the distribution.
+- Bootstrap of pairs, for a ratio of medians of two things that were timed in the same turns.
 """
 
 from __future__ import annotations
@@ -61,6 +62,23 @@ def median(values: np.ndarray) -> Estimate:
     below = int(stats.binom.ppf((1 - LEVEL) / 2, size, 0.5)) - 1
     low, high = (None, None) if below < 0 else (float(values[below]), float(values[size - 1 - below]))
     return Estimate(float(np.median(values)), low, high, size)
+
+
+def ratio_of_medians(numerator: np.ndarray, denominator: np.ndarray) -> Estimate:
+    """median(numerator) / median(denominator) with percentiles of a bootstrap over pairs.
+
+    numerator, denominator: (turns,), each pair measured in one turn. n: pairs; fewer than six have no interval, as the
+    medians themselves have none.
+    """
+    pairs = np.array([numerator, denominator], dtype=np.float64)
+    size = pairs.shape[1]
+    if not size:
+        return Estimate(None, None, None, 0)
+    over, under = np.median(pairs, axis=1)
+    if median(numerator).low is None:
+        return Estimate(float(over / under), None, None, size)
+    drawn = np.random.default_rng([SEED, size]).integers(size, size=(RESAMPLES, size))
+    return Estimate(float(over / under), *interval(*np.median(pairs[:, drawn], axis=-1)), size)
 
 
 def ratio_of_totals(numerator: np.ndarray, denominator: np.ndarray) -> Estimate:

@@ -174,8 +174,8 @@ class Plan:
         """
         temperatures = list(dict.fromkeys(self.temperatures))
         for number, prompt in enumerate(self.prompts):
-            for temperature in _rotated(temperatures, number):
-                for configuration in _rotated(self.at(temperature), number):
+            for temperature in rotated(temperatures, number):
+                for configuration in rotated(self.at(temperature), number):
                     yield Cell(number, prompt, configuration)
 
 
@@ -191,6 +191,13 @@ def proposers_for(target: str, texts: Sequence[str] = (), drafts: Sequence[str] 
     if any(spec.name == PLAIN for spec in specs):
         raise InputError(f"plain decoding ({PLAIN}) is part of every report; name the proposers to compare with it")
     return tuple(specs)
+
+
+def rotated(items: list, number: int) -> list:
+    """The items from place `number` on, round and round; backwards in every other turn."""
+    start = number % len(items)
+    turned = items[start:] + items[:start]
+    return turned[::-1] if number // len(items) % 2 else turned
 
 
 def written(value: Any) -> str:
@@ -219,10 +226,3 @@ def _may_exist(weights: str) -> bool:
         return embedded_folder(weights) is not None
     path = Path(weights).expanduser()
     return path.exists() or not (path.is_absolute() or weights.startswith("."))
-
-
-def _rotated(items: list, number: int) -> list:
-    """The items from place `number` on, round and round; backwards in every other turn."""
-    start = number % len(items)
-    rotated = items[start:] + items[:start]
-    return rotated[::-1] if number // len(items) % 2 else rotated

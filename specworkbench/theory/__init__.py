@@ -5,7 +5,7 @@ examined position, `gamma` the tokens proposed per round, `c` the proposer's tim
 time per plain step. All functions take scalars or arrays, which broadcast; scalars in give a scalar out.
 
 Sources: Leviathan, Kalman, Matias 2023, "Fast Inference from Transformers via Speculative Decoding" (arXiv 2211.17192);
-what is marked as derived follows from it.
+what is marked as derived follows from it. Other sources stand with their formulas.
 """
 
 from specworkbench.theory.iid import (
@@ -15,12 +15,16 @@ from specworkbench.theory.iid import (
     optimal_gamma,
     speedup,
 )
+from specworkbench.theory.roofline import arithmetic_time, least_time, memory_time
 from specworkbench.theory.survival import expected_tokens_survival
 
 __all__ = [
     "alpha_from_counts",
+    "arithmetic_time",
     "expected_tokens",
     "expected_tokens_survival",
+    "least_time",
+    "memory_time",
     "operations_factor",
     "optimal_gamma",
     "speedup",

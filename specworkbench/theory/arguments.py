@@ -28,6 +28,16 @@ def positive_cost(name: str, value: ArrayLike) -> np.ndarray:
     return _within(name, value, value > 0, "it is a cost in units of one target step, more than 0")
 
 
+def amount(name: str, value: ArrayLike) -> np.ndarray:
+    value = _numbers(name, value)
+    return _within(name, value, value >= 0, "it is an amount of work, 0 or more")
+
+
+def rate(name: str, value: ArrayLike) -> np.ndarray:
+    value = _numbers(name, value)
+    return _within(name, value, value > 0, "it is an amount of work per second, more than 0")
+
+
 def scalar_or_array(value: np.ndarray) -> float | np.ndarray:
     """A Python number for a 0-d array, anything else as it is."""
     return value.item() if np.ndim(value) == 0 else value

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from specworkbench.analysis import Estimate
-from specworkbench.analysis.estimate import median, ratio_of_totals, resamples, wilson
+from specworkbench.analysis.estimate import median, ratio_of_medians, ratio_of_totals, resamples, wilson
 
 
 def test_an_estimate_unpacks_to_value_low_high():
@@ -36,6 +36,27 @@ def test_median_lies_between_order_statistics_that_cover_it():
     estimates = [median(rng.exponential(size=25)) for _ in range(400)]
     covered = np.mean([one.low <= np.log(2) <= one.high for one in estimates])
     assert 0.93 < covered <= 1
+
+
+def test_a_ratio_of_medians_covers_the_ratio_and_is_reproducible():
+    rng = np.random.default_rng(2)
+    pairs = [(2 * rng.exponential(size=25), rng.exponential(size=25)) for _ in range(200)]
+    estimates = [ratio_of_medians(*pair) for pair in pairs]
+    assert estimates[0].value == pytest.approx(np.median(pairs[0][0]) / np.median(pairs[0][1])) and estimates[0].n == 25
+    assert estimates[0] == ratio_of_medians(*pairs[0])
+    assert 0.9 < np.mean([one.low <= 2 <= one.high for one in estimates]) <= 1
+
+
+def test_what_drifts_together_does_not_widen_a_ratio_of_medians():
+    drift = np.random.default_rng(3).uniform(1, 3, size=40)
+    together, apart = ratio_of_medians(2 * drift, drift), ratio_of_medians(2 * drift, drift[::-1])
+    assert (together.low, together.high) == pytest.approx((2, 2))
+    assert apart.low < 1.9 and apart.high > 2.1
+
+
+def test_few_pairs_have_a_ratio_of_medians_without_interval():
+    assert ratio_of_medians(np.arange(1.0, 6), np.ones(5)) == Estimate(3.0, None, None, 5)
+    assert ratio_of_medians(np.zeros(0), np.zeros(0)) == Estimate(None, None, None, 0)
 
 
 def test_the_bootstrap_is_reproducible_and_resamples_whole_clusters():

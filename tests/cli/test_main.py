@@ -24,7 +24,7 @@ def test_the_version(command):
 
 def test_no_command_shows_the_help(command):
     code, out, _ = command()
-    names = ("decode", "models", "proposers", "rules", "report", "check", "lab")
+    names = ("decode", "models", "proposers", "rules", "report", "costs", "check", "lab")
     assert code == 0 and all(name in out for name in names)
 
 
