@@ -9,6 +9,7 @@ from specworkbench.errors import InputError
 
 PACKAGE = Path(__file__).resolve().parent
 MODELS_VARIABLE = "SPECWORKBENCH_MODELS"
+CACHE_VARIABLE = "SPECWORKBENCH_CACHE"
 EMBEDDED = "embedded"
 """The name of the embedded target; the others of its family are called embedded/NAME."""
 
@@ -31,6 +32,11 @@ def data_dir() -> Path:
 def models_dir() -> Path:
     """The folder of the real models: $SPECWORKBENCH_MODELS, else ~/.cache/specworkbench/models. It may not exist."""
     return Path(os.environ.get(MODELS_VARIABLE) or "~/.cache/specworkbench/models").expanduser()
+
+
+def cache_dir() -> Path:
+    """The folder of what can be made anew: $SPECWORKBENCH_CACHE, else ~/.cache/specworkbench. It may not exist."""
+    return Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/specworkbench").expanduser()
 
 
 def embedded_dir() -> Path:

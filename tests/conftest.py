@@ -1,6 +1,9 @@
 """What all tests share: no network, real models where there are any, and a closing line that counts."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +11,9 @@ from pathlib import Path
 import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub: no test reaches for a network
+CACHE = tempfile.mkdtemp(prefix="specworkbench-")  # no test finds what another run left
+os.environ["SPECWORKBENCH_CACHE"] = CACHE
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch: toy models are faster on one thread
 
 MODELS_ROOT = Path(os.environ.get("SPECWORKBENCH_MODELS") or Path.home() / ".cache/specworkbench/models")

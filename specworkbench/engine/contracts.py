@@ -194,11 +194,11 @@ class Proposer(Described):
 
     @classmethod
     def load(cls, weights: str, target: Any, revision: str | None = None) -> Any:
-        """The weights of that name, in the target's dtype and on its device: a language model, unless overridden.
+        """The weights of that name, of the target's dtype, device and options: a language model, unless overridden.
 
         Raises `InputError` where there is none.
         """
-        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
+        return load_model(weights, revision=revision, dtype=target.dtype, device=target.device, **target.options)
 
     @classmethod
     def build(cls, target: Any, draft: Any, **settings: Any) -> Proposer:

@@ -2,7 +2,7 @@
 
 A decoding step sends one row, a verification gamma + 1 rows, through every weight. There the time goes into reading the
 weights and into dispatching operations, so here query, key and value are one product, gate and up another, the norm is
-one call, nothing is wrapped, and a product of few rows is computed as `W @ x.T`, for which BLAS has the better kernel.
+one call, nothing is wrapped, and every product is computed by the form that is the fastest here (`engine.products`).
 
 Weights, rotary positions and cache are those of the transformers model, which stays whole and usable beside it; the
 results equal its own up to rounding. Architectures that are not listed go through transformers' forward.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -20,16 +21,12 @@ from torch import nn
 from torch.nn import functional
 from transformers import Cache
 
-FEW_ROWS = 16
-"""Up to so many rows a product is computed as `W @ x.T`."""
-PAIRED_FROM = 2**18
-"""Entries of a weight from which a single row is sent through twice: two threads share a product, but not one row's."""
+from specworkbench.engine.calibration import Calibration
+from specworkbench.engine.products import Affine, Product, ProductLinear
+
 ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 """Kinds of rotary positions whose angles do not depend on how long the context has become."""
-
-Affine = tuple[torch.Tensor, torch.Tensor | None]
-"""Weight (out, in) and bias (out,) of a linear layer, or no bias."""
 
 
 def can_fuse(model: Any) -> bool:
@@ -38,7 +35,8 @@ def can_fuse(model: Any) -> bool:
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     sliding = any(kind != "full_attention" for kind in getattr(config, "layer_types", None) or ())
     sliding = sliding or (getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True))
-    linear = all(type(module) is nn.Linear for module in model.modules() if hasattr(module, "in_features"))
+    known = (nn.Linear, ProductLinear)
+    linear = all(type(module) in known for module in model.modules() if hasattr(module, "in_features"))
     parameter = next(model.parameters())
     return (
         type(model).__name__ in ARCHITECTURES
@@ -57,27 +55,36 @@ class _Layer:
 
     number: int
     before_attention: tuple[torch.Tensor, float]
-    mixed: Affine
+    mixed: Product
     query_norm: tuple[torch.Tensor, float] | None
     key_norm: tuple[torch.Tensor, float] | None
-    attention_out: Affine
+    attention_out: Product
     before_mlp: tuple[torch.Tensor, float]
-    gate_up: Affine
-    down: Affine
+    gate_up: Product
+    down: Product
     activation: nn.Module
 
 
 class FusedForward:
-    """Logits and hidden states of a model that `can_fuse`, for one sequence."""
+    """Logits and hidden states of a model that `can_fuse`, for one sequence.
+
+    calibration: finds the forms of the products; all are plain without one. products: of all weights but the embedding.
+    """
 
     @torch.no_grad()
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, calibration: Calibration | None = None):
         self._model = model
         attention = model.model.layers[0].self_attn
         self.head_dim, self.scaling = attention.head_dim, attention.scaling
         self.heads = attention.q_proj.out_features // self.head_dim
         self.kv_heads = attention.k_proj.out_features // self.head_dim
-        self.layers = [_layer(number, layer) for number, layer in enumerate(model.model.layers)]
+        affines = [affine for layer in model.model.layers for affine in _affines(layer)] + [_affine(model.lm_head)]
+        self.products = calibration.products(affines) if calibration else [Product(*affine) for affine in affines]
+        *of_layers, self.head = self.products
+        self.layers = [
+            _layer(number, layer, *of_layers[4 * number : 4 * number + 4])
+            for number, layer in enumerate(model.model.layers)
+        ]
         self._cos = self._sin = torch.empty(0, self.head_dim)
 
     def __call__(
@@ -109,8 +116,7 @@ class FusedForward:
         x = _normed(x, _norm(self._model.model.norm))
         if len(self.layers) in wanted:
             hidden[wanted[len(self.layers)]] = x
-        head = self._model.lm_head
-        return product(x if rows is None else x[-rows:], head.weight, head.bias), hidden
+        return self.head(x if rows is None else x[-rows:]), hidden
 
     def only(self, numbers: Sequence[int]) -> FusedForward:
         """The same forward through these layers alone, which keep their numbers in the cache."""
@@ -124,7 +130,7 @@ class FusedForward:
     ) -> torch.Tensor:  # fmt: skip
         """x (n, width) and what attention adds to it."""
         n, heads = x.shape[0], self.heads
-        mixed = product(_normed(x, layer.before_attention), *layer.mixed).view(n, -1, self.head_dim)
+        mixed = layer.mixed(_normed(x, layer.before_attention)).view(n, -1, self.head_dim)
         turning, value = mixed[:, : -self.kv_heads], mixed[:, -self.kv_heads :]
         if layer.query_norm is not None:
             query, key = _normed(turning[:, :heads], layer.query_norm), _normed(turning[:, heads:], layer.key_norm)
@@ -136,7 +142,7 @@ class FusedForward:
             turned[:, :heads], key, value, causal,
             is_causal=causal is None and n > 1, scale=self.scaling, enable_gqa=self.kv_heads < heads,
         )  # fmt: skip
-        return x + product(attended.squeeze(0).transpose(0, 1).reshape(n, -1), *layer.attention_out)
+        return x + layer.attention_out(attended.squeeze(0).transpose(0, 1).reshape(n, -1))
 
     def _rotary(self, start: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosines and sines of n positions, each (n, 1, head_dim), from a table that grows as it is needed."""
@@ -148,29 +154,10 @@ class FusedForward:
         return self._cos[start : start + n], self._sin[start : start + n]
 
 
-def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """x: (n, in), weight: (out, in), bias: (out,) or None. Returns x @ weight.T + bias, (n, out), contiguous."""
-    if x.shape[0] > FEW_ROWS:
-        return functional.linear(x, weight, bias)
-    rows = _turned(weight, x).t().contiguous()
-    return rows if bias is None else rows.add_(bias)
-
-
-def _turned(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """weight (out, in) times the few rows x (n, in), contiguous: (out, n). The fast kernel wants x in this layout."""
-    if x.shape[0] == 1 and weight.numel() >= PAIRED_FROM and torch.get_num_threads() > 1:
-        return torch.mm(weight, torch.cat([x, x]).t())[:, :1]
-    return torch.mm(weight, x.t())
-
-
 def _gated(layer: _Layer, x: torch.Tensor) -> torch.Tensor:
     """down(activation(gate(x)) * up(x)), (n, width)."""
-    (weight, bias), (down, down_bias) = layer.gate_up, layer.down
-    if x.shape[0] > FEW_ROWS or bias is not None:
-        gate, up = product(x, weight, bias).chunk(2, dim=-1)
-        return product(layer.activation(gate) * up, down, down_bias)
-    gate, up = _turned(weight, x).chunk(2)
-    return product(layer.activation(gate).mul_(up).t().contiguous(), down, down_bias)
+    gate, up = layer.gate_up(x).chunk(2, dim=-1)
+    return layer.down(layer.activation(gate) * up)
 
 
 def _normed(x: torch.Tensor, norm: tuple[torch.Tensor, float]) -> torch.Tensor:
@@ -178,20 +165,21 @@ def _normed(x: torch.Tensor, norm: tuple[torch.Tensor, float]) -> torch.Tensor:
     return functional.rms_norm(x, weight.shape, weight, epsilon)
 
 
-def _layer(number: int, layer: Any) -> _Layer:
-    attention, mlp = layer.self_attn, layer.mlp
+def _layer(number: int, layer: Any, mixed: Product, attention_out: Product, gate_up: Product, down: Product) -> _Layer:
+    """The products are those of `_affines`."""
+    attention = layer.self_attn
     has_norms = hasattr(attention, "q_norm")
     return _Layer(
         number,
         _norm(layer.input_layernorm),
-        _joined(attention.q_proj, attention.k_proj, attention.v_proj),
+        mixed,
         _norm(attention.q_norm) if has_norms else None,
         _norm(attention.k_norm) if has_norms else None,
-        (attention.o_proj.weight, attention.o_proj.bias),
+        attention_out,
         _norm(layer.post_attention_layernorm),
-        _joined(mlp.gate_proj, mlp.up_proj),
-        (mlp.down_proj.weight, mlp.down_proj.bias),
-        mlp.act_fn,
+        gate_up,
+        down,
+        layer.mlp.act_fn,
     )
 
 
@@ -199,13 +187,43 @@ def _norm(norm: Any) -> tuple[torch.Tensor, float]:
     return norm.weight, norm.variance_epsilon
 
 
+def _affines(layer: Any) -> list[Affine]:
+    """Of a decoder layer: query, key and value as one, the output of attention, gate and up as one, down."""
+    attention, mlp = layer.self_attn, layer.mlp
+    return [
+        _joined(attention.q_proj, attention.k_proj, attention.v_proj),
+        _affine(attention.o_proj),
+        _joined(mlp.gate_proj, mlp.up_proj),
+        _affine(mlp.down_proj),
+    ]
+
+
+def _affine(layer: nn.Linear) -> Affine:
+    return Affine(layer.weight, layer.bias)
+
+
 def _joined(*layers: nn.Linear) -> Affine:
     """One weight and bias for linear layers of one input; their own become views of it, so nothing is held twice."""
+    sources = tuple(layer.weight for layer in layers)
+    weight = _consecutive([layer.weight.data for layer in layers])
+    bias = None if layers[0].bias is None else _consecutive([layer.bias.data for layer in layers])
     sizes = [layer.out_features for layer in layers]
-    weight = torch.cat([layer.weight.data for layer in layers])
-    bias = None if layers[0].bias is None else torch.cat([layer.bias.data for layer in layers])
     for i, layer in enumerate(layers):
         layer.weight.data = weight.split(sizes)[i]
         if bias is not None:
             layer.bias.data = bias.split(sizes)[i]
-    return weight, bias
+    return Affine(weight, bias, sources)
+
+
+def _consecutive(parts: list[torch.Tensor]) -> torch.Tensor:
+    """The parts one after the other: as they lie where they do so already, else copied."""
+    first = parts[0]
+    places = accumulate((part.numel() for part in parts), initial=first.storage_offset())
+    storage = first.untyped_storage().data_ptr()
+    if all(
+        part.is_contiguous() and part.untyped_storage().data_ptr() == storage and part.storage_offset() == place
+        for part, place in zip(parts, places, strict=False)
+    ):
+        shape = (sum(part.shape[0] for part in parts), *first.shape[1:])
+        return first.as_strided(shape, first.stride())
+    return torch.cat(parts)

@@ -6,16 +6,28 @@ import contextlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
+from specworkbench.engine.calibration import Calibration, calibration_here
 from specworkbench.engine.fused import FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
+from specworkbench.engine.products import (
+    Product,
+    describe_products,
+    drop_products,
+    products_of,
+    use_products,
+    with_product,
+)
 from specworkbench.errors import InputError
 from specworkbench.paths import EMBEDDED, embedded_dir, embedded_folder, head_kind, is_embedded, read_config
+
+Module = TypeVar("Module", bound=torch.nn.Module)
 
 MASKED_ATTENTION = ("sdpa", "eager")
 """Kinds of attention of transformers that take a mask of any shape."""
@@ -33,10 +45,15 @@ class LanguageModel:
     """A causal language model of transformers with its tokenizer, seen as the decode loop needs it: one sequence.
 
     Attributes: name, revision, device, dtype, parameters (count), vocab_size (tokens that can be drawn: padding rows
-    of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be.
+    of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be;
+    products: on the CPU, compute products of few rows by the fastest forms (`engine.products`), in the model itself
+    where it is not fused. Both are in `options`, for whoever loads a draft in the same way.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True):
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *,
+        fused: bool = True, products: bool = True,
+    ):  # fmt: skip
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name, self.revision = name, revision
@@ -51,7 +68,37 @@ class LanguageModel:
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self._keeps_logits = "logits_to_keep" in accepted
         self._takes_positions = "position_ids" in accepted
-        self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
+        self.options = {"fused": fused, "products": products}
+        self._fused = self._fused_forward()
+
+    def _fused_forward(self) -> FusedForward | None:
+        """The fused forward, where it is wanted and can be; else the model itself is sped up, where that is wanted."""
+        drop_products(self.model)
+        if self.options["fused"] and can_fuse(self.model):
+            return FusedForward(self.model, self._calibration)
+        self.speed_up(self.model)
+        return None
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        return calibration_here(self.dtype) if self.options["products"] and self.device.type == "cpu" else None
+
+    def speed_up(self, module: Module) -> Module:
+        """Have the linear layers of a module computed by the fastest forms, if this model's are; returns the module."""
+        if self._calibration is not None:
+            use_products(module, self._calibration)
+        return module
+
+    @property
+    def products(self) -> list[Product]:
+        """Those that this model computes, except for what is left to torch."""
+        return products_of(self.model) if self._fused is None else self._fused.products
+
+    @cached_property
+    def head(self) -> torch.nn.Module:
+        """The output matrix as a layer: hidden states (..., width) to logits (..., rows of the matrix)."""
+        layer = self.model.get_output_embeddings()
+        return layer if self._fused is None else with_product(layer, self._fused.head)
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
@@ -143,6 +190,7 @@ class LanguageModel:
             "revision": self.revision,
             "dtype": str(self.dtype).removeprefix("torch."),
             "forward": "transformers" if self._fused is None else "fused",
+            "products": None if self._calibration is None else describe_products(self.products),
             "parameters": self.parameters,
             "vocab_size": self.vocab_size,
             "max_context": self.max_context,
@@ -167,12 +215,15 @@ def load_model(
     device_map: str | None = None,
     trust_remote_code: bool = False,
     fused: bool = True,
+    products: bool = True,
 ) -> LanguageModel:
     """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
 
     dtype: float32, bfloat16, float16 or float64; by default float32 on the CPU and the checkpoint's own elsewhere.
     device: cuda, mps or cpu; the best there is by default. device_map: "auto" spreads a model over all GPUs.
     fused: forward through `engine.fused` where that knows the architecture (on the CPU); False: through transformers.
+    products: on the CPU, products of few rows by the forms that are the fastest on this machine, which the first load
+    finds out (`engine.calibration`), with packed copies of weights where they pay; False: as torch computes them.
     Raises `InputError` for a name, folder, dtype or device that cannot be used.
     """
     chosen = _device(device)
@@ -192,7 +243,8 @@ def load_model(
         model = model.to(chosen)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name!r} is an encoder-decoder model; the workbench decodes decoder-only models")
-    return LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None), fused=fused)
+    revision = revision or getattr(config, "_commit_hash", None)
+    return LanguageModel(model, tokenizer, name, revision, fused=fused, products=products)
 
 
 def load_pair(
