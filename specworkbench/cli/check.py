@@ -26,6 +26,8 @@ def check(
     target: Annotated[
         str | None, opt.option("--target", help="The target for --fresh. [default: the one that the trace names]")
     ] = None,
+    fused: opt.Fused = True,
+    products: opt.Products = True,
     rounds: Annotated[int, opt.option("--rounds", help="Rounds to replay for --fresh, evenly spread; 0: all.")] = 64,
     as_json: opt.Json = False,
 ) -> None:
@@ -40,7 +42,7 @@ def check(
     results = contracts.run(loaded)
     if fresh:
         with only_json(as_json):
-            results.append(_fresh(loaded, target, rounds))
+            results.append(_fresh(loaded, target, rounds, fused=fused, products=products))
     elif target is not None:
         raise InputError(f"the target {target!r} is needed for --fresh only; give --fresh as well")
     broken = [contract for contract, finding in results if finding.status == "fail"]
@@ -53,8 +55,11 @@ def check(
         raise typer.Exit(BROKEN)
 
 
-def _fresh(trace: Trace, name: str | None, rounds: int) -> tuple[Contract, Finding]:
-    """The contract that needs the target, and what it found. Raises `InputError` where there is no such target."""
+def _fresh(trace: Trace, name: str | None, rounds: int, **options: bool) -> tuple[Contract, Finding]:
+    """The contract that needs the target, and what it found; options: of `load_model`.
+
+    Raises `InputError` where there is no such target.
+    """
     from specworkbench.engine import load_model
     from specworkbench.equivalence.numerics.recheck import run
 
@@ -65,7 +70,7 @@ def _fresh(trace: Trace, name: str | None, rounds: int) -> tuple[Contract, Findi
         raise InputError("the trace names no target; name it with --target")
     quiet_transformers()
     revision = own.get("revision") if chosen == own.get("name") else None
-    return run(trace, load_model(chosen, revision=revision, dtype=own.get("dtype")), rounds or None)
+    return run(trace, load_model(chosen, revision=revision, dtype=own.get("dtype"), **options), rounds or None)
 
 
 def _show(results: list[tuple[Contract, Finding]], broken: int) -> None:

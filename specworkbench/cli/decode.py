@@ -57,6 +57,8 @@ def decode(
     seed: opt.Seed = 0,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
+    fused: opt.Fused = True,
+    products: opt.Products = True,
     trace: opt.TraceFile = None,
     capture: opt.Capture = None,
     as_json: opt.Json = False,
@@ -115,7 +117,10 @@ def prepare(asked: SimpleNamespace) -> Decoder:
     if not asked.generation_config:
         engine.make_verifier(asked.rule, settings.sampling)
     spec = _proposer_spec(asked)
-    target = engine.load_model(asked.target, revision=asked.revision, dtype=asked.dtype, device=asked.device)
+    target = engine.load_model(
+        asked.target, revision=asked.revision, dtype=asked.dtype, device=asked.device,
+        fused=asked.fused, products=asked.products,
+    )  # fmt: skip
     if asked.generation_config:
         given = target.generation_sampling() | given
     sampling = engine.SamplingSettings(**given)

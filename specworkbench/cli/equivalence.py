@@ -83,6 +83,8 @@ def equivalence(
     seed: opt.Seed = 0,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
+    fused: opt.Fused = True,
+    products: opt.Products = True,
     against: Against = None,
     outputs: Outputs = 300,
     engine_defaults: EngineDefaults = False,
@@ -140,7 +142,8 @@ def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implement
     make_verifier(asked.rule, own)
     spec = ProposerSpec.parse(asked.proposer).fitted(asked.target)
     wanted = Implementation(
-        asked.target, spec, asked.rule, settings, asked.chat, asked.dtype, asked.device, asked.seed
+        asked.target, spec, asked.rule, settings, asked.chat, asked.dtype, asked.device, asked.fused, asked.products,
+        asked.seed,
     )  # fmt: skip
     source = asked.prompts or ("embedded" if asked.target.startswith("embedded") else "general")
     return wanted, load_prompts(source)

@@ -46,6 +46,23 @@ Dtype = Annotated[
     ),
 ]
 Device = Annotated[str | None, option("--device", help="cuda, mps, cpu. [default: the best there is]", panel=_MODELS)]
+Fused = Annotated[
+    bool,
+    option(
+        "--fused/--no-fused",
+        help="On a CPU, this program's own forward where it knows the architecture, or transformers' for all.",
+        panel=_MODELS,
+    ),
+]
+Products = Annotated[
+    bool,
+    option(
+        "--products/--no-products",
+        help="On a CPU, products of few rows by the fastest forms, which the first load measures, with packed copies "
+        "of weights where they pay, or as torch computes them.",
+        panel=_MODELS,
+    ),
+]
 
 Temperature = Annotated[float | None, option("--temperature", help="0 is greedy. [default: 1]", panel=_SAMPLING)]
 TopK = Annotated[int | None, option("--top-k", help="Keep the k most probable tokens; 0 keeps all.", panel=_SAMPLING)]

@@ -63,6 +63,8 @@ def report(
     chat: opt.Chat = False,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
+    fused: opt.Fused = True,
+    products: opt.Products = True,
     out: Out = "report",
     quick: Quick = False,
     as_json: opt.Json = False,
@@ -88,6 +90,8 @@ def report(
         chat=chat,
         dtype=dtype,
         device=device,
+        fused=fused,
+        products=products,
         lenient=not (proposer or draft),
     )
     with only_json(as_json):

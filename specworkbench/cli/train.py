@@ -54,6 +54,8 @@ def train(
     seed: opt.Seed = 0,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
+    fused: opt.Fused = True,
+    products: opt.Products = True,
 ) -> None:
     """Train a draft or a head for a target and print its acceptance by position on held-out text.
 
@@ -71,6 +73,7 @@ def train(
         kind=kind, out=Path(out), work=Path(work), target=target, data=tuple(data or ["embedded"]), minutes=minutes,
         guesses=guesses, windows=windows, length=length, layers=chosen, vocabulary=vocabulary, width=width,
         depth=depth, batch_tokens=batch_tokens, seed=seed, dtype=dtype, device=device,
+        fused=fused, products=products,
     )  # fmt: skip
     try:
         traces = recipe.train(asked)

@@ -206,11 +206,12 @@ class Proposer(Described):
 
     @classmethod
     def load(cls, weights: str, target: Any, revision: str | None = None) -> Any:
-        """The weights of that name, in the target's dtype and on its device: a language model, unless overridden.
+        """The weights of that name, of the target's dtype, device and options: a language model, unless overridden.
 
         It is compiled if the target is, where that knows it. Raises `InputError` where there is none.
         """
-        draft = load_model(weights, revision=revision, dtype=target.dtype, device=target.device)
+        options = target.options
+        draft = load_model(weights, revision=revision, dtype=target.dtype, device=target.device, **options)
         if target.engine == "compiled" and draft.can_compile:
             draft.compile()
         return draft

@@ -2,7 +2,7 @@
 
 A decoding step sends one row, a verification gamma + 1 rows, through every weight. There the time goes into reading the
 weights and into dispatching operations, so here query, key and value are one product, gate and up another, the norm is
-one call, nothing is wrapped, and a product of few rows is computed as `W @ x.T`, for which BLAS has the better kernel.
+one call, nothing is wrapped, and every product is computed by the form that is the fastest here (`engine.products`).
 
 Weights and rotary positions are those of the transformers model, which stays whole and usable beside it; the results
 equal its own up to rounding. Architectures that are not listed go through transformers' forward.
@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from specworkbench.engine.calibration import Calibration
 from specworkbench.engine.preallocated import PreallocatedCache
-from specworkbench.engine.products import Product
+from specworkbench.engine.products import Affine, Product, ProductLinear
 
 ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 STATIC_ROPE = ("default", "linear", "llama3", "yarn")
@@ -33,7 +35,8 @@ def can_fuse(model: Any, devices: Sequence[str] = ("cpu",)) -> bool:
     rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     sliding = any(kind != "full_attention" for kind in getattr(config, "layer_types", None) or ())
     sliding = sliding or (getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True))
-    linear = all(type(module) is nn.Linear for module in model.modules() if hasattr(module, "in_features"))
+    known = (nn.Linear, ProductLinear)
+    linear = all(type(module) in known for module in model.modules() if hasattr(module, "in_features"))
     parameter = next(model.parameters())
     return (
         type(model).__name__ in ARCHITECTURES
@@ -63,18 +66,26 @@ class _Layer:
 
 
 class FusedForward:
-    """Logits and hidden states of a model that `can_fuse`, for one sequence."""
+    """Logits and hidden states of a model that `can_fuse`, for one sequence.
+
+    calibration: finds the forms of the products; all are plain without one. products: of all weights but the embedding.
+    """
 
     @torch.no_grad()
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, calibration: Calibration | None = None):
         decoder = model.model
         attention = decoder.layers[0].self_attn
         self.head_dim, self.scaling = attention.head_dim, attention.scaling
         self.heads = attention.q_proj.out_features // self.head_dim
         self.kv_heads = attention.k_proj.out_features // self.head_dim
-        self.layers = [_layer(number, layer) for number, layer in enumerate(decoder.layers)]
+        affines = [affine for layer in decoder.layers for affine in _affines(layer)] + [_affine(model.lm_head)]
+        self.products = calibration.products(affines) if calibration else [Product(*affine) for affine in affines]
+        *of_layers, self.head = self.products
+        self.layers = [
+            _layer(number, layer, *of_layers[4 * number : 4 * number + 4])
+            for number, layer in enumerate(decoder.layers)
+        ]
         self.embedding, self.norm = decoder.embed_tokens.weight, _norm(decoder.norm)
-        self.head = Product(model.lm_head.weight, model.lm_head.bias)
         self._rotary = decoder.rotary_emb
         self.cos = self.sin = torch.empty(0, 1, self.head_dim)
 
@@ -152,20 +163,21 @@ def _normed(x: torch.Tensor, norm: tuple[torch.Tensor, float]) -> torch.Tensor:
     return functional.rms_norm(x, weight.shape, weight, epsilon)
 
 
-def _layer(number: int, layer: Any) -> _Layer:
-    attention, mlp = layer.self_attn, layer.mlp
+def _layer(number: int, layer: Any, mixed: Product, attention_out: Product, gate_up: Product, down: Product) -> _Layer:
+    """The products are those of `_affines`."""
+    attention = layer.self_attn
     has_norms = hasattr(attention, "q_norm")
     return _Layer(
         number,
         _norm(layer.input_layernorm),
-        _joined(attention.q_proj, attention.k_proj, attention.v_proj),
+        mixed,
         _norm(attention.q_norm) if has_norms else None,
         _norm(attention.k_norm) if has_norms else None,
-        Product(attention.o_proj.weight, attention.o_proj.bias),
+        attention_out,
         _norm(layer.post_attention_layernorm),
-        _joined(mlp.gate_proj, mlp.up_proj),
-        Product(mlp.down_proj.weight, mlp.down_proj.bias),
-        mlp.act_fn,
+        gate_up,
+        down,
+        layer.mlp.act_fn,
     )
 
 
@@ -173,13 +185,43 @@ def _norm(norm: Any) -> tuple[torch.Tensor, float]:
     return norm.weight, norm.variance_epsilon
 
 
-def _joined(*layers: nn.Linear) -> Product:
+def _affines(layer: Any) -> list[Affine]:
+    """Of a decoder layer: query, key and value as one, the output of attention, gate and up as one, down."""
+    attention, mlp = layer.self_attn, layer.mlp
+    return [
+        _joined(attention.q_proj, attention.k_proj, attention.v_proj),
+        _affine(attention.o_proj),
+        _joined(mlp.gate_proj, mlp.up_proj),
+        _affine(mlp.down_proj),
+    ]
+
+
+def _affine(layer: nn.Linear) -> Affine:
+    return Affine(layer.weight, layer.bias)
+
+
+def _joined(*layers: nn.Linear) -> Affine:
     """One weight and bias for linear layers of one input; their own become views of it, so nothing is held twice."""
+    sources = tuple(layer.weight for layer in layers)
+    weight = _consecutive([layer.weight.data for layer in layers])
+    bias = None if layers[0].bias is None else _consecutive([layer.bias.data for layer in layers])
     sizes = [layer.out_features for layer in layers]
-    weight = torch.cat([layer.weight.data for layer in layers])
-    bias = None if layers[0].bias is None else torch.cat([layer.bias.data for layer in layers])
     for i, layer in enumerate(layers):
         layer.weight.data = weight.split(sizes)[i]
         if bias is not None:
             layer.bias.data = bias.split(sizes)[i]
-    return Product(weight, bias)
+    return Affine(weight, bias, sources)
+
+
+def _consecutive(parts: list[torch.Tensor]) -> torch.Tensor:
+    """The parts one after the other: as they lie where they do so already, else copied."""
+    first = parts[0]
+    places = accumulate((part.numel() for part in parts), initial=first.storage_offset())
+    storage = first.untyped_storage().data_ptr()
+    if all(
+        part.is_contiguous() and part.untyped_storage().data_ptr() == storage and part.storage_offset() == place
+        for part, place in zip(parts, places, strict=False)
+    ):
+        shape = (sum(part.shape[0] for part in parts), *first.shape[1:])
+        return first.as_strided(shape, first.stride())
+    return torch.cat(parts)

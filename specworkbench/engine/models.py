@@ -6,20 +6,32 @@ import contextlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
+from specworkbench.engine.calibration import Calibration, calibration_here
 from specworkbench.engine.compiled.forward import CompiledForward
 from specworkbench.engine.compiled.programs import check_can_compile
 from specworkbench.engine.fused import ARCHITECTURES, FusedForward, can_fuse
 from specworkbench.engine.kvcache import KVCache
+from specworkbench.engine.products import (
+    Product,
+    describe_products,
+    drop_products,
+    products_of,
+    use_products,
+    with_product,
+)
 from specworkbench.errors import InputError
 from specworkbench.paths import EMBEDDED, embedded_dir, embedded_folder, head_kind, is_embedded, read_config
 
 ENGINES = ("eager", "compiled")
+Module = TypeVar("Module", bound=torch.nn.Module)
+
 MASKED_ATTENTION = ("sdpa", "eager")
 """Kinds of attention of transformers that take a mask of any shape."""
 
@@ -36,10 +48,15 @@ class LanguageModel:
     """A causal language model of transformers with its tokenizer, seen as the decode loop needs it: one sequence.
 
     Attributes: name, revision, device, dtype, parameters (count), vocab_size (tokens that can be drawn: padding rows
-    of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be.
+    of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be;
+    products: on the CPU, compute products of few rows by the fastest forms (`engine.products`), in the model itself
+    where it is not fused. Both are in `options`, for whoever loads a draft in the same way.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *, fused: bool = True):
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, revision: str | None = None, *,
+        fused: bool = True, products: bool = True,
+    ):  # fmt: skip
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.name, self.revision = name, revision
@@ -54,8 +71,38 @@ class LanguageModel:
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self._keeps_logits = "logits_to_keep" in accepted
         self._takes_positions = "position_ids" in accepted
-        self._fused = FusedForward(self.model) if fused and can_fuse(self.model) else None
+        self.options = {"fused": fused, "products": products}
+        self._fused = self._fused_forward()
         self._compiled: CompiledForward | None = None
+
+    def _fused_forward(self) -> FusedForward | None:
+        """The fused forward, where it is wanted and can be; else the model itself is sped up, where that is wanted."""
+        drop_products(self.model)
+        if self.options["fused"] and can_fuse(self.model):
+            return FusedForward(self.model, self._calibration)
+        self.speed_up(self.model)
+        return None
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        return calibration_here(self.dtype) if self.options["products"] and self.device.type == "cpu" else None
+
+    def speed_up(self, module: Module) -> Module:
+        """Have the linear layers of a module computed by the fastest forms, if this model's are; returns the module."""
+        if self._calibration is not None:
+            use_products(module, self._calibration)
+        return module
+
+    @property
+    def products(self) -> list[Product]:
+        """Those that this model computes, except for what is left to torch."""
+        return products_of(self.model) if self._fused is None else self._fused.products
+
+    @cached_property
+    def head(self) -> torch.nn.Module:
+        """The output matrix as a layer: hidden states (..., width) to logits (..., rows of the matrix)."""
+        layer = self.model.get_output_embeddings()
+        return layer if self._fused is None else with_product(layer, self._fused.head)
 
     def new_cache(self) -> KVCache:
         """An empty cache for one sequence."""
@@ -69,7 +116,7 @@ class LanguageModel:
     @property
     def can_compile(self) -> bool:
         """Whether `compile` knows this model."""
-        return self._fused is not None or can_fuse(self.model, ("cuda",))
+        return self._fused is not None or (self.options["fused"] and can_fuse(self.model, ("cuda",)))
 
     def compile(self) -> None:
         """From now on forwards of fixed shape, those it is told to `expect`, run compiled (see `engine.compiled`).
@@ -180,6 +227,7 @@ class LanguageModel:
             "forward": "transformers" if self._fused is None else "fused",
             "engine": self.engine,
             "compiled": [] if self._compiled is None else [asdict(cost) for cost in self._compiled.programs.costs],
+            "products": None if self._calibration is None else describe_products(self.products),
             "parameters": self.parameters,
             "vocab_size": self.vocab_size,
             "max_context": self.max_context,
@@ -205,6 +253,7 @@ def load_model(
     trust_remote_code: bool = False,
     fused: bool = True,
     engine: str = "eager",
+    products: bool = True,
 ) -> LanguageModel:
     """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
 
@@ -212,6 +261,8 @@ def load_model(
     device: cuda, mps or cpu; the best there is by default. device_map: "auto" spreads a model over all GPUs.
     fused: forward through `engine.fused` where that knows the architecture (on the CPU); False: through transformers.
     engine: eager, or compiled: steps of fixed shape run as compiled programs (CPU) or captured graphs (GPU).
+    products: on the CPU, products of few rows by the forms that are the fastest on this machine, which the first load
+    finds out (`engine.calibration`), with packed copies of weights where they pay; False: as torch computes them.
     Raises `InputError` for a name, folder, dtype, device or engine that cannot be used.
     """
     if engine not in ENGINES:
@@ -233,7 +284,8 @@ def load_model(
         model = model.to(chosen)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name!r} is an encoder-decoder model; the workbench decodes decoder-only models")
-    loaded = LanguageModel(model, tokenizer, name, revision or getattr(config, "_commit_hash", None), fused=fused)
+    revision = revision or getattr(config, "_commit_hash", None)
+    loaded = LanguageModel(model, tokenizer, name, revision, fused=fused, products=products)
     if engine == "compiled":
         loaded.compile()
     return loaded

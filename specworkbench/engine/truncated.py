@@ -17,6 +17,7 @@ from torch import nn
 from transformers import Cache
 from transformers.cache_utils import DynamicLayer
 
+from specworkbench.engine.fused import FusedForward
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.preallocated import PreallocatedCache
@@ -57,12 +58,14 @@ class TruncatedModel(LanguageModel):
     def __init__(self, target: LanguageModel, numbers: Sequence[int]):
         _check_decoder(target)
         _check_numbers(numbers, len(target.model.model.layers))
-        self.numbers = tuple(numbers)
+        self.numbers, self._whole = tuple(numbers), target
         name = f"{target.name}, layers {', '.join(map(str, numbers))}"
-        super().__init__(_shortened(target.model, numbers), target.tokenizer, name, target.revision, fused=False)
-        self._fused = target._fused and target._fused.only(numbers)
+        super().__init__(_shortened(target.model, numbers), target.tokenizer, name, target.revision, **target.options)
         if target.engine == "compiled":
             self.compile()
+
+    def _fused_forward(self) -> FusedForward | None:
+        return self._whole._fused and self._whole._fused.only(self.numbers)
 
     @property
     def is_prefix(self) -> bool:

@@ -36,7 +36,9 @@ class Bench:
         self._settings = {configuration: self._settings_of(configuration) for configuration in self.traces}
         for spec in plan.proposers:
             spec.fitted(plan.target)  # refuses what can be judged before anything is loaded
-        self.target = load_model(plan.target, dtype=plan.dtype, device=plan.device)
+        self.target = load_model(
+            plan.target, dtype=plan.dtype, device=plan.device, fused=plan.fused, products=plan.products
+        )
         self._weights: dict[tuple[str, str], Any] = {}
         self.left_out: dict[str, str] = {}
         self._proposers = self._made()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from specworkbench.engine import LanguageModel
+from specworkbench.engine.machine import cpu_model
 from specworkbench.engine.run import device_name, library_versions
 
 
@@ -25,15 +26,3 @@ def environment_of(target: LanguageModel) -> dict[str, Any]:
         "dtype": target.describe()["dtype"],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def cpu_model() -> str:
-    """The processor in words, as far as the system says."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine() or "unknown"

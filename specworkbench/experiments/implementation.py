@@ -26,8 +26,8 @@ from specworkbench.experiments.plan import PLAIN, ProposerSpec
 class Implementation:
     """What is tested, by names and settings alone.
 
-    settings: max_new_tokens is the length of each continuation. seed: of its random streams. fault: "" or a key of
-    `equivalence.faults.FAULTS`.
+    settings: max_new_tokens is the length of each continuation. fused, products: see `load_model`. seed: of its random
+    streams. fault: "" or a key of `equivalence.faults.FAULTS`.
     """
 
     target: str
@@ -37,6 +37,8 @@ class Implementation:
     chat: bool = False
     dtype: str | None = None
     device: str | None = None
+    fused: bool = True
+    products: bool = True
     seed: int = 0
     fault: str = ""
 
@@ -63,20 +65,24 @@ class Opened:
     verifier: Verifier
 
 
-@lru_cache(maxsize=4)
-def _target(name: str, dtype: str | None, device: str | None) -> LanguageModel:
-    return load_model(name, dtype=dtype, device=device)
+Loading = tuple[tuple[str, Any], ...]
+"""Options of `load_model`, by name."""
 
 
 @lru_cache(maxsize=4)
-def _proposer(spec: ProposerSpec, name: str, dtype: str | None, device: str | None) -> Proposer:
-    return make_proposer(spec.name, target=_target(name, dtype, device), draft=spec.weights, **dict(spec.settings))
+def _target(name: str, loading: Loading) -> LanguageModel:
+    return load_model(name, **dict(loading))
+
+
+@lru_cache(maxsize=4)
+def _proposer(spec: ProposerSpec, name: str, loading: Loading) -> Proposer:
+    return make_proposer(spec.name, target=_target(name, loading), draft=spec.weights, **dict(spec.settings))
 
 
 def opened(wanted: Implementation) -> Opened:
     """Load what an implementation names, once. Raises `InputError` for what does not exist or does not fit together."""
-    where = (wanted.target, wanted.dtype, wanted.device)
-    target, proposer = _target(*where), _proposer(wanted.proposer, *where)
+    loading = tuple((name, getattr(wanted, name)) for name in ("dtype", "device", "fused", "products"))
+    target, proposer = _target(wanted.target, loading), _proposer(wanted.proposer, wanted.target, loading)
     verifier = make_verifier(wanted.rule, wanted.settings.sampling, proposer)
     return Opened(target, proposer, FaultyVerifier(verifier, wanted.fault) if wanted.fault else verifier)
 

@@ -38,7 +38,8 @@ class Recipe:
     kind: of KINDS; data: 'embedded' or files; guesses: how many the head is unrolled for (heads of Medusa, modules of
     MTP); windows, length: text in the store, windows of `length` tokens; layers: hidden states an EAGLE head reads, by
     default three over the depth and the last; vocabulary: size of EAGLE's own, 0 for the target's; width: of an
-    EAGLE head (0: the target's) or a draft (0: 128); depth: of a draft. Raises `InputError` for values out of range.
+    EAGLE head (0: the target's) or a draft (0: 128); depth: of a draft; fused, products: see
+    `load_model`. Raises `InputError` for values out of range.
     """
 
     kind: str
@@ -58,6 +59,8 @@ class Recipe:
     seed: int = 0
     dtype: str | None = None
     device: str | None = None
+    fused: bool = True
+    products: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -75,7 +78,9 @@ def train(recipe: Recipe) -> dict[float, Trace]:
 
     Every stage goes on where a run that was stopped had come to. The stores in `recipe.work` serve every kind.
     """
-    target = load_model(recipe.target, dtype=recipe.dtype, device=recipe.device)
+    target = load_model(
+        recipe.target, dtype=recipe.dtype, device=recipe.device, fused=recipe.fused, products=recipe.products
+    )
     target.model.requires_grad_(False)
     text = read_text(list(recipe.data), target, recipe.length)
     layers = recipe.layers or default_layers(target)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from specworkbench.engine.fused import FusedForward
-from specworkbench.engine.products import Product
+from specworkbench.engine.products import FORMS, Product
 
 PRODUCTS = ("mixed", "attention_out", "gate_up", "down")
 NORMS = ("before_attention", "query_norm", "key_norm", "before_mlp")
@@ -121,9 +121,8 @@ def forms(fused: FusedForward, shape: tuple[int, int]) -> dict[str, str]:
 
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, form: str) -> torch.Tensor:
     """x (n, in) @ weight.T + bias by one of the forms; weight: (out, in), packed by oneDNN once the program runs."""
-    if form == "packed":
-        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    if form == "plain":
-        return functional.linear(x, weight, bias)
-    y = (weight * x).sum(-1).unsqueeze(0) if form == "reduced" else torch.mm(weight, x.t()).t()
-    return y if bias is None else y + bias
+    if form == "reduced":
+        y = (weight * x).sum(-1).unsqueeze(0)
+        return y if bias is None else y + bias
+    chosen = FORMS[form]
+    return chosen.compute(x, weight if chosen.copies else chosen.prepare(weight), bias)

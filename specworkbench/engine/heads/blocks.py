@@ -14,19 +14,10 @@ from transformers import LlamaConfig
 from transformers.activations import ACT2FN
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from specworkbench.engine.products import product
-
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(..., heads, n, head_dim) queries, (..., kv_heads, n, head_dim) keys and values to the attended values."""
 Angles = tuple[torch.Tensor, torch.Tensor]
 """Cosines and sines of n positions, each (n, 1, head_dim)."""
-
-
-def linear(x: torch.Tensor, layer: nn.Linear) -> torch.Tensor:
-    """x (..., in) through a linear layer; few rows of one sequence by the faster product (see `engine.fused`)."""
-    if x.dim() == 2:
-        return product(x, layer.weight, layer.bias)
-    return functional.linear(x, layer.weight, layer.bias)
 
 
 class Norm(nn.Module):
@@ -71,7 +62,7 @@ class Block(nn.Module):
 
     def forward(self, read: torch.Tensor, residual: torch.Tensor, angles: Angles, attend: Attend) -> torch.Tensor:
         """read (..., n, reads), residual (..., n, width). Returns (..., n, width)."""
-        mixed = linear(read, self.qkv).unflatten(-1, (-1, self.head_dim))
+        mixed = self.qkv(read).unflatten(-1, (-1, self.head_dim))
         turning, value = mixed.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
         if self.qk_norm:
             query, key = turning.split([self.heads, self.kv_heads], dim=-2)
@@ -79,9 +70,9 @@ class Block(nn.Module):
         turned = turn(turning, angles).transpose(-3, -2)
         query, key = turned.split([self.heads, self.kv_heads], dim=-3)
         attended = attend(query, key, value.transpose(-3, -2)).transpose(-3, -2).flatten(-2)
-        x = residual + linear(attended, self.out)
-        gate, up = linear(self.mlp_norm(x), self.gate_up).chunk(2, dim=-1)
-        return x + linear(self.activation(gate) * up, self.down)
+        x = residual + self.out(attended)
+        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
+        return x + self.down(self.activation(gate) * up)
 
 
 def turn(x: torch.Tensor, angles: Angles) -> torch.Tensor:

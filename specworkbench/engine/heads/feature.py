@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedConfig
 
-from specworkbench.engine.heads.blocks import Angles, Attend, Block, BlockCache, Norm, Rotary, linear
+from specworkbench.engine.heads.blocks import Angles, Attend, Block, BlockCache, Norm, Rotary
 from specworkbench.engine.heads.library_block import LibraryBlock, LibraryCache, LibraryRotary
 from specworkbench.engine.models import LanguageModel
 
@@ -95,7 +95,7 @@ class FeatureModule(nn.Module):
         if shape.wide:
             read, residual = pair, normed if shape.residual_normed else feature
         else:
-            residual = linear(pair, self.project)
+            residual = self.project(pair)
             read = self.input_norm(residual) if shape.norm_input else residual
         output = self.block(read, residual, angles, attend)
         headed = self.output_norm(output) if shape.norm_output else output
@@ -126,7 +126,7 @@ class FeatureHead(nn.Module):
             self.head = nn.Linear(width, shape.vocabulary, bias=False)
         self.register_buffer("target_ids", target_ids, persistent=False)
         self.rotary = Rotary(shape.config) if shape.layer_class is None else LibraryRotary(target.model)
-        self._borrowed = (target.model.get_input_embeddings(), target.model.get_output_embeddings())
+        self._borrowed = (target.model.get_input_embeddings(), target.head)
         self.vocab_size = target.vocab_size
         self._tables: dict[int, torch.Tensor] = {}
 
@@ -142,7 +142,7 @@ class FeatureHead(nn.Module):
         if shape.norm_layers:
             parts = joined.split(shape.target_width, dim=-1)
             joined = torch.cat([norm(part) for norm, part in zip(self.layer_norms, parts, strict=True)], dim=-1)
-        return linear(joined, self.fuse)
+        return self.fuse(joined)
 
     def new_caches(self) -> list[BlockCache | LibraryCache]:
         """Empty caches of one sequence, one for each module."""
@@ -164,7 +164,7 @@ class FeatureHead(nn.Module):
 
     def own_logits(self, headed: torch.Tensor) -> torch.Tensor:
         """(..., n, width) to logits over the head's own vocabulary, or the target's where it has none."""
-        return linear(headed, self.head if self.shape.vocabulary else self._borrowed[1])
+        return (self.head if self.shape.vocabulary else self._borrowed[1])(headed)
 
     def logits(self, headed: torch.Tensor) -> torch.Tensor:
         """(n, width) to logits (n, the target's vocabulary); -inf for what a reduced vocabulary lacks."""

@@ -23,6 +23,7 @@ from specworkbench.engine.heads.medusa_shapes import medusa_config, medusa_heads
 from specworkbench.engine.heads.mtp_shapes import block_prefix, mtp_shape
 from specworkbench.engine.heads.shapes import eagle_shape, feature_config, recognised, target_ids
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.products import describe_products, products_of
 from specworkbench.errors import InputError
 from specworkbench.files import whole_file
 from specworkbench.paths import HEAD_MARK
@@ -50,7 +51,7 @@ def load_head(name: str, target: LanguageModel, kind: str, revision: str | None 
     except (RuntimeError, KeyError, ValueError, TypeError, StrictDataclassError) as error:
         first = " ".join(str(error).split())[:400]
         raise InputError(f"the head {name!r} (layout {layout}) does not fit {target.name}: {first}") from error
-    head = head.to(target.device, target.dtype).eval().requires_grad_(False)
+    head = target.speed_up(head.to(target.device, target.dtype).eval().requires_grad_(False))
     head.name, head.layout, head.revision = name, layout, revision
     return head
 
@@ -64,6 +65,7 @@ def describe_head(head: FeatureHead | MedusaHeads) -> dict[str, Any]:
         "revision": getattr(head, "revision", None),
         "dtype": str(weight.dtype).removeprefix("torch."),
         "parameters": sum(parameter.numel() for parameter in head.parameters()),
+        "products": describe_products(products_of(head)),
     }
 
 

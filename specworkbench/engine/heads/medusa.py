@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from specworkbench.engine.heads.blocks import linear
 from specworkbench.engine.heads.feature import over_vocabulary
 
 
@@ -35,7 +34,7 @@ class ResidualLayer(nn.Module):
         self.linear = nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + functional.silu(linear(x, self.linear))
+        return x + functional.silu(self.linear(x))
 
 
 class MedusaHeads(nn.Module):
@@ -55,11 +54,12 @@ class MedusaHeads(nn.Module):
 
     def forward(self, hidden: torch.Tensor, head: int) -> torch.Tensor:
         """hidden (..., n, width) to logits (..., n, vocabulary) of head 0, 1, ..."""
-        return linear(self.stages[head](hidden), self.heads[head])
+        return self.heads[head](self.stages[head](hidden))
 
     def logits(self, hidden: torch.Tensor, head: int, size: int) -> torch.Tensor:
         """hidden (n, width) to logits (n, size) of a head over the target's vocabulary of that size."""
         return over_vocabulary(self(hidden, head), self.target_ids, size)
+
 
 def likely_paths(ranks: tuple[tuple[float, ...], ...], nodes: int) -> list[tuple[int, ...]]:
     """The `nodes` paths of candidates most likely to be accepted, most likely first (Cai et al. 2024, section 2.3.3).

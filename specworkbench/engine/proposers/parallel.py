@@ -23,7 +23,8 @@ from specworkbench.engine.heads.checkpoint import Checkpoint
 from specworkbench.engine.heads.dflash import ContextCache, DFlashHead, load_dflash
 from specworkbench.engine.heads.dflash_config import is_dflash
 from specworkbench.engine.heads.feature import over_vocabulary
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary, load_model
+from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.products import describe_products, products_of
 from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
@@ -77,9 +78,9 @@ class ParallelProposer(Proposer):
     def load(cls, weights: str, target: LanguageModel, revision: str | None = None) -> ParallelDraft:
         checkpoint = Checkpoint(weights, revision)
         if is_dflash(checkpoint.config):
-            return DFlashDraft(load_dflash(checkpoint, target.dtype, target.device))
+            return DFlashDraft(target.speed_up(load_dflash(checkpoint, target.dtype, target.device)))
         mask_token = mask_token_of(checkpoint.config, weights)
-        return PardDraft(load_model(weights, revision=revision, dtype=target.dtype, device=target.device), mask_token)
+        return PardDraft(super().load(weights, target, revision), mask_token)
 
     @classmethod
     def build(cls, target: LanguageModel, draft: ParallelDraft, **settings: Any) -> ParallelProposer:
@@ -248,8 +249,7 @@ class DFlashDraft:
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """(n, vocab) from (n, width); tokens outside a reduced vocabulary get no weight."""
         head, config = self.head, self.head.config
-        target_head = self.target.model.get_output_embeddings()
-        logits = target_head(hidden) if head.lm_head is None else functional.linear(hidden, head.lm_head)
+        logits = self.target.head(hidden) if head.lm_head is None else functional.linear(hidden, head.lm_head)
         logits = logits * config.output_multiplier
         if config.softcap:
             logits = torch.tanh(logits / config.softcap) * config.softcap
@@ -266,6 +266,7 @@ class DFlashDraft:
             "family": "DFlash",
             "dtype": str(self.head.fc.weight.dtype).removeprefix("torch."),
             "parameters": sum(parameter.numel() for parameter in self.head.parameters()),
+            "products": describe_products(products_of(self.head)),
             "mask_token": config.mask_token,
             "block_size": config.block_size,
             "hidden_layers": list(config.hidden_layers),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from specworkbench.engine import DecodeSettings, Decoder, SamplingSettings, make_proposer
+from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, make_proposer
 from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Proposal
 from specworkbench.engine.models import LanguageModel

@@ -1,0 +1,175 @@
+"""Which form of a product is the fastest here, by the shape of the weight and the number of rows: timed once and kept.
+
+Times are kept in a file for each processor, number of threads, version of torch and dtype, so that the next load needs
+no timing and chooses the same. Where a machine is too busy for its threads to be timed, the time that one thread spends
+working decides instead, and is not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from specworkbench.engine.machine import cpu_model
+from specworkbench.engine.product_timing import Shape, Times, forget_weights, measured, measured_alone
+from specworkbench.engine.products import FORMS, ROWS, Affine, Product
+from specworkbench.errors import InputError
+from specworkbench.files import whole_file
+from specworkbench.paths import cache_dir
+
+SMALL = 2**13
+"""Weights of fewer entries are computed plainly: there is nothing to gain."""
+TIE = 1.1
+"""Forms within this factor of the fastest count as equally fast."""
+FEW_ROWS, WORTH = 16, 1.2
+"""A weight is copied where the fastest forms for 1 to FEW_ROWS rows, taken together, need so many times as long without
+the copy."""
+SHARE_OF_MEMORY = 0.5
+"""Copies take at most so much of the memory that is free."""
+
+
+class Calibration:
+    """The fastest forms for weights of one dtype on this machine.
+
+    file: where times are kept, or None; measure: takes the times of a shape.
+    """
+
+    def __init__(
+        self, dtype: torch.dtype, file: Path | None = None,
+        measure: Callable[[Shape, torch.dtype], Times | None] | None = None,
+    ):  # fmt: skip
+        self.dtype, self.file = dtype, file
+        self._measure = measure or measured
+        self._times: dict[Shape, Times] = {}
+
+    def products(self, affines: Sequence[Affine]) -> list[Product]:
+        """The product of each by the forms that are the fastest for its shape."""
+        counts = Counter(tuple(affine.weight.shape) for affine in affines if _is_timed(affine.weight))
+        times = self.times(counts)
+        copied = worth_copying(times, counts, self.dtype.itemsize, SHARE_OF_MEMORY * psutil.virtual_memory().available)
+        forms = {shape: chosen(times[shape], copies=shape in copied) for shape in times}
+        return [
+            Product(*affine, forms[tuple(affine.weight.shape)] if _is_timed(affine.weight) else None)
+            for affine in affines
+        ]
+
+    def times(self, shapes: Iterable[Shape]) -> dict[Shape, Times]:
+        """Those of each shape: known, kept, or taken now."""
+        shapes = list(shapes)
+        if not self._times.keys() >= set(shapes):
+            self._times |= self._kept()
+        missing = [shape for shape in shapes if shape not in self._times]
+        if missing:
+            found, quiet = {}, True
+            for shape in missing:
+                times = self._measure(shape, self.dtype) if quiet else None
+                quiet = times is not None
+                self._times[shape] = times or measured_alone(shape, self.dtype)
+                found |= {shape: times} if quiet else {}
+            forget_weights()
+            self._keep(found)
+        return {shape: self._times[shape] for shape in shapes}
+
+    def _kept(self) -> dict[Shape, Times]:
+        """What the file holds for this machine; nothing where there is none, or it is damaged."""
+        try:
+            content = json.loads(self.file.read_text(encoding="utf-8")) if self.file else {}
+            if content.get("machine") != machine(self.dtype):
+                return {}
+            return {_shape(text): _times(by_rows) for text, by_rows in content["times"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def _keep(self, found: Mapping[Shape, Times]) -> None:
+        """Add times to the file, beside those that another process has put there meanwhile."""
+        if self.file is None or not found:
+            return
+        kept = {"{}x{}".format(*shape): times for shape, times in sorted((self._kept() | dict(found)).items())}
+        content = {"machine": machine(self.dtype), "times": kept}
+        with contextlib.suppress(InputError), whole_file(self.file, "the times of products") as file:
+            file.write((json.dumps(content, indent=1) + "\n").encode())
+
+
+@lru_cache
+def _calibration(dtype: torch.dtype, file: Path) -> Calibration:
+    return Calibration(dtype, file)
+
+
+def calibration_here(dtype: torch.dtype) -> Calibration:
+    """The calibration of this process for a dtype and the present number of threads, kept under `cache_dir()`."""
+    digest = sha256(json.dumps(machine(dtype)).encode()).hexdigest()[:12]
+    return _calibration(dtype, cache_dir() / "products" / f"{digest}.json")
+
+
+def machine(dtype: torch.dtype) -> dict[str, Any]:
+    """What times of products depend on beside the shape."""
+    return {
+        "cpu": cpu_model(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "dtype": str(dtype).removeprefix("torch."),
+        "forms": list(FORMS),
+        "rows": list(ROWS),
+    }
+
+
+def chosen(times: Times, copies: bool) -> dict[int, str]:
+    """The form for each of ROWS: the first of FORMS among the fastest. copies: whether the weight may be copied."""
+    forms = {}
+    for rows, of_form in times.items():
+        usable = {name: time for name, time in of_form.items() if copies or not FORMS[name].copies}
+        limit = TIE * min(usable.values())
+        forms[rows] = next(name for name in FORMS if usable.get(name, math.inf) <= limit)
+    return forms
+
+
+def gain(times: Times) -> float:
+    """Time without a copy of the weight over time with it, 1 to FEW_ROWS rows together."""
+    few = [of_form for rows, of_form in times.items() if rows <= FEW_ROWS]
+    without = sum(min(time for name, time in of_form.items() if not FORMS[name].copies) for of_form in few)
+    return without / sum(min(of_form.values()) for of_form in few)
+
+
+def worth_copying(
+    times: Mapping[Shape, Times], counts: Mapping[Shape, int], itemsize: int, room: float
+) -> set[Shape]:
+    """The shapes whose weights are copied: with a gain of WORTH and more, the largest first, into `room` bytes.
+
+    counts: weights of each shape; itemsize: bytes of an entry.
+    """
+    copied = set()
+    for shape in sorted(times, key=lambda shape: -gain(times[shape])):
+        size = counts[shape] * math.prod(shape) * itemsize
+        if gain(times[shape]) >= WORTH and size <= room:
+            room -= size
+            copied.add(shape)
+    return copied
+
+
+def _is_timed(weight: torch.Tensor) -> bool:
+    return weight.numel() >= SMALL and weight.is_contiguous()
+
+
+def _shape(text: str) -> Shape:
+    out, width = map(int, text.split("x"))
+    return out, width
+
+
+def _times(by_rows: dict[str, dict[str, float]]) -> Times:
+    """Times as they were kept. Raises `ValueError` for what cannot be times."""
+    times = {int(rows): {name: float(time) for name, time in of_form.items()} for rows, of_form in by_rows.items()}
+    whole = all("plain" in of_form and of_form.keys() <= FORMS.keys() for of_form in times.values())
+    positive = all(0 < time < math.inf for of_form in times.values() for time in of_form.values())
+    if not (list(times) == list(ROWS) and whole and positive):
+        raise ValueError("damaged times of products")
+    return times
