@@ -26,7 +26,7 @@ from specworkbench.cli.proposers import proposers
 from specworkbench.cli.report import report
 from specworkbench.cli.rules import rules
 from specworkbench.cli.samples import samples
-from specworkbench.cli.screen import INTERRUPTED, say
+from specworkbench.cli.screen import INTERRUPTED, say, say_what_is_logged
 from specworkbench.cli.train import train
 from specworkbench.errors import InputError
 
@@ -76,6 +76,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    say_what_is_logged()
     try:
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()

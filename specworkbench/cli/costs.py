@@ -49,6 +49,9 @@ def costs(
     limit: Limit = False,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
+    fused: opt.Fused = True,
+    products: opt.Products = True,
+    engine: opt.Engine = "eager",
     as_json: opt.Json = False,
 ) -> None:
     """Time forwards of the target: T(n) over n rows, v(n) = T(n) / T(1); medians of interleaved runs.
@@ -63,7 +66,10 @@ def costs(
 
         settings = CostSettings(contexts, sizes, runs, limit)
         quiet_transformers()
-        found = Costs(load_model(target, revision=revision, dtype=dtype, device=device), settings)
+        model = load_model(
+            target, revision=revision, dtype=dtype, device=device, fused=fused, products=products, engine=engine
+        )
+        found = Costs(model, settings)
         interrupted = measure(found)
         shown = described(found, interrupted)
     if as_json:

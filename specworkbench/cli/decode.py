@@ -59,6 +59,7 @@ def decode(
     device: opt.Device = None,
     fused: opt.Fused = True,
     products: opt.Products = True,
+    engine: opt.Engine = "eager",
     trace: opt.TraceFile = None,
     capture: opt.Capture = None,
     as_json: opt.Json = False,
@@ -119,7 +120,7 @@ def prepare(asked: SimpleNamespace) -> Decoder:
     spec = _proposer_spec(asked)
     target = engine.load_model(
         asked.target, revision=asked.revision, dtype=asked.dtype, device=asked.device,
-        fused=asked.fused, products=asked.products,
+        fused=asked.fused, products=asked.products, engine=asked.engine,
     )  # fmt: skip
     if asked.generation_config:
         given = target.generation_sampling() | given

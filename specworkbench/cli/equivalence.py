@@ -85,6 +85,7 @@ def equivalence(
     device: opt.Device = None,
     fused: opt.Fused = True,
     products: opt.Products = True,
+    engine: opt.Engine = "eager",
     against: Against = None,
     outputs: Outputs = 300,
     engine_defaults: EngineDefaults = False,
@@ -143,7 +144,7 @@ def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implement
     spec = ProposerSpec.parse(asked.proposer).fitted(asked.target)
     wanted = Implementation(
         asked.target, spec, asked.rule, settings, asked.chat, asked.dtype, asked.device, asked.fused, asked.products,
-        asked.seed,
+        asked.engine, asked.seed,
     )  # fmt: skip
     source = asked.prompts or ("embedded" if asked.target.startswith("embedded") else "general")
     return wanted, load_prompts(source)

@@ -63,6 +63,15 @@ Products = Annotated[
         panel=_MODELS,
     ),
 ]
+Engine = Annotated[
+    str,
+    option(
+        "--engine",
+        help="eager, or compiled: steps of fixed shape as compiled programs (CPU: tens of seconds a model, once, then "
+        "kept) or captured graphs (CUDA).",
+        panel=_MODELS,
+    ),
+]
 
 Temperature = Annotated[float | None, option("--temperature", help="0 is greedy. [default: 1]", panel=_SAMPLING)]
 TopK = Annotated[int | None, option("--top-k", help="Keep the k most probable tokens; 0 keeps all.", panel=_SAMPLING)]

@@ -65,6 +65,7 @@ def report(
     device: opt.Device = None,
     fused: opt.Fused = True,
     products: opt.Products = True,
+    engine: opt.Engine = "eager",
     out: Out = "report",
     quick: Quick = False,
     as_json: opt.Json = False,
@@ -92,6 +93,7 @@ def report(
         device=device,
         fused=fused,
         products=products,
+        engine=engine,
         lenient=not (proposer or draft),
     )
     with only_json(as_json):

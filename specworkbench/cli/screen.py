@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -46,6 +47,22 @@ def _picture(character: str) -> str:
 def say(sentence: str) -> None:
     """One sentence on standard error."""
     print(f"specworkbench: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+class _Said(logging.Handler):
+    """Says what is logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+def say_what_is_logged() -> None:
+    """From now on what this program logs, such as a step that is being compiled, is said on standard error."""
+    logger = logging.getLogger("specworkbench")
+    logger.setLevel(logging.INFO)
+    if not any(isinstance(handler, _Said) for handler in logger.handlers):
+        logger.addHandler(_Said())
+        logger.propagate = False
 
 
 def screen() -> Console:

@@ -37,8 +37,9 @@ class Bench:
         for spec in plan.proposers:
             spec.fitted(plan.target)  # refuses what can be judged before anything is loaded
         self.target = load_model(
-            plan.target, dtype=plan.dtype, device=plan.device, fused=plan.fused, products=plan.products
-        )
+            plan.target, dtype=plan.dtype, device=plan.device, fused=plan.fused, products=plan.products,
+            engine=plan.engine,
+        )  # fmt: skip
         self._weights: dict[tuple[str, str], Any] = {}
         self.left_out: dict[str, str] = {}
         self._proposers = self._made()

@@ -82,6 +82,8 @@ class Costs:
                 f"{target.name} takes {target.max_context} at most; give a shorter context or fewer rows"
             )
         self.target, self.settings = target, settings
+        for rows in settings.rows:
+            target.expect(rows, rows)
         self._cells = [Cell(context, rows) for context in settings.contexts for rows in settings.rows]
         self._ms: dict[Cell, list[float]] = {cell: [] for cell in self._cells}
         self._reads: dict[Cell, Reads] = {}
@@ -152,6 +154,7 @@ class Costs:
 
     def _prefilled(self, context: int) -> KVCache:
         cache = self.target.new_cache()
+        cache.reserve(context + self.settings.rows[-1])
         self.target.forward(self._ids[:context], cache, rows=1)
         cache.rollback(0)  # only then does a sliding window drop what lies before it
         return cache

@@ -26,7 +26,7 @@ from specworkbench.experiments.plan import PLAIN, ProposerSpec
 class Implementation:
     """What is tested, by names and settings alone.
 
-    settings: max_new_tokens is the length of each continuation. fused, products: see `load_model`. seed: of its random
+    settings: max_new_tokens is the length of each continuation. fused, products, engine: see `load_model`. seed: of its random
     streams. fault: "" or a key of `equivalence.faults.FAULTS`.
     """
 
@@ -39,6 +39,7 @@ class Implementation:
     device: str | None = None
     fused: bool = True
     products: bool = True
+    engine: str = "eager"
     seed: int = 0
     fault: str = ""
 
@@ -81,7 +82,7 @@ def _proposer(spec: ProposerSpec, name: str, loading: Loading) -> Proposer:
 
 def opened(wanted: Implementation) -> Opened:
     """Load what an implementation names, once. Raises `InputError` for what does not exist or does not fit together."""
-    loading = tuple((name, getattr(wanted, name)) for name in ("dtype", "device", "fused", "products"))
+    loading = tuple((name, getattr(wanted, name)) for name in ("dtype", "device", "fused", "products", "engine"))
     target, proposer = _target(wanted.target, loading), _proposer(wanted.proposer, wanted.target, loading)
     verifier = make_verifier(wanted.rule, wanted.settings.sampling, proposer)
     return Opened(target, proposer, FaultyVerifier(verifier, wanted.fault) if wanted.fault else verifier)

@@ -126,8 +126,8 @@ class Plan:
     """The grid of a report.
 
     Prompt number i is decoded with the seed `seed + i` in every configuration, so that each cell can be decoded again
-    alone. fused, products: see `load_model`. lenient: nobody chose the proposers, so those that do not suit the target
-    are left out instead of refused. Raises `InputError` for a grid without prompts, proposers, gammas or temperatures.
+    alone. fused, products, engine: see `load_model`. lenient: nobody chose the proposers, so those that do not suit the
+    target are left out instead of refused. Raises `InputError` for a grid without prompts, proposers, gammas or temperatures.
     """
 
     target: str
@@ -142,6 +142,7 @@ class Plan:
     device: str | None = None
     fused: bool = True
     products: bool = True
+    engine: str = "eager"
     lenient: bool = False
 
     def __post_init__(self) -> None:

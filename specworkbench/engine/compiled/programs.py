@@ -96,7 +96,8 @@ class Programs:
             with torch.inference_mode(False), torch.no_grad():
                 made = build()
                 self._held[key], kept = _made(made)
-            self.costs.append(Cost(made.name, perf_counter() - started, kept))
+            self.costs.append(cost := Cost(made.name, perf_counter() - started, kept))
+            logger.info("%s %s in %.1f s", "loaded" if kept else "compiled", cost.name, cost.seconds)
         return self._held[key]
 
 
@@ -158,7 +159,7 @@ def _package(build: Build) -> tuple[Path, bool]:
     if package.exists():
         return package, True
     check_can_compile()
-    logger.info("compiling %s; it is kept in %s", build.name, package.parent)
+    logger.info("compiling %s, to be kept in %s", build.name, package.parent)
     package.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=package.parent, prefix=".making-") as folder, _quiet():
         exported = torch.export.export(build.module, (*build.changing, *build.fixed), strict=False)
