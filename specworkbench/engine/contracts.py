@@ -244,6 +244,9 @@ class Proposer(Described):
     def reset(self) -> None:
         """Forget everything of the last sequence."""
 
+    def prepare(self, context: Context) -> None:
+        """After `reset`: make ready what takes long but once, such as compiling; timed with nothing. Optional."""
+
     def prefill(self, context: Context) -> None:
         """Read a new prompt outside any round, timed apart. Optional: `propose` must cope without."""
 

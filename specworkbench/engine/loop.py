@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 import torch
 
@@ -120,11 +121,8 @@ class Sequence:
         )  # fmt: skip
         self.stopping = Stopping(target, settings.stop, eos_ids)
         self.cache = target.new_cache()
-        self.cache.reserve(self.context.longest)
-        target.expect(1, 1)
-        target.expect(settings.gamma + 1, settings.gamma + 1)
         self.clock = clock_for(target.device)
-        self.prefill_ms = self.draft_prefill_ms = 0.0
+        self.prepare_ms = self.prefill_ms = self.draft_prefill_ms = 0.0
 
     def _sampler(self, sampling: SamplingSettings) -> Sampler:
         law = None if self.compiled is None else self.compiled.law(sampling)
@@ -136,8 +134,23 @@ class Sequence:
         return self.context.tokens[self.context.prompt_length :]
 
     @torch.inference_mode()
+    def prepare(self) -> None:
+        """What comes before any decoding and is no part of its time: room in the caches, and compiling."""
+        started, gamma = perf_counter(), self.settings.gamma
+        self.proposer.reset()
+        self.cache.reserve(self.context.longest)
+        for tokens in (1, gamma + 1):
+            self.target.expect(tokens, tokens)
+        self.target.prepare(self.cache, self.proposer.needs.hidden_layers)
+        self.proposer.prepare(self.context)
+        if self.compiled is not None:
+            self.compiled.prepare(self.sampler(self.target.blank_logits(gamma + 1)), self.proposer.deterministic)
+        self.prepare_ms = (perf_counter() - started) * 1e3
+
+    @torch.inference_mode()
     def prefill(self) -> None:
-        """Forward the prompt but its last token, target and proposer apart; times in ms."""
+        """Prepare; then forward the prompt but its last token, target and proposer apart; times in ms."""
+        self.prepare()
         context, needs = self.context, self.proposer.needs
         if self.sampler.penalises or context.sampler.penalises:
             context.seen = torch.zeros(context.vocab_size, dtype=torch.bool, device=context.device)
@@ -151,7 +164,6 @@ class Sequence:
             raise InputError(NO_ROLLBACK)
         context.cache = self.cache if needs.cache else None
         self.clock.mark("verify")
-        self.proposer.reset()
         self.proposer.prefill(context)
         self.clock.mark("propose")
         times = self.clock.read()

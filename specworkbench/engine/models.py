@@ -138,6 +138,16 @@ class LanguageModel:
         if self._compiled is not None:
             self._compiled.expect(tokens, rows)
 
+    def prepare(self, cache: KVCache, layers: Sequence[int] = ()) -> None:
+        """Compile what is expected for a cache of this size, unless it is; `layers` as in `forward`."""
+        if self._compiled is not None:
+            self._compiled.prepare(cache, layers)
+
+    def blank_logits(self, rows: int) -> torch.Tensor:
+        """(rows, vocab_size) zeros that lie in memory as the logits of a forward do."""
+        width = self.model.get_output_embeddings().weight.shape[0]
+        return torch.zeros(rows, width, dtype=self.dtype, device=self.device)[:, : self.vocab_size]
+
     def check_trees(self) -> None:
         """Raises `InputError` where this model cannot forward a tree of guesses, saying why."""
         config = self.model.config

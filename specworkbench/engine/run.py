@@ -96,7 +96,7 @@ class Decoder:
                     if go_on is False:
                         break
         finally:
-            ms_total = (perf_counter() - started - watched) * 1e3
+            ms_total = (perf_counter() - started - watched) * 1e3 - sequence.prepare_ms
             self._sequences.append(self._entry(sequence, output, prompt, id, bucket, stop_reason, ms_total))
         return DecodeResult(self.target.decode(output), output, stop_reason)
 

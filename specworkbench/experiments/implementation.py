@@ -26,8 +26,8 @@ from specworkbench.experiments.plan import PLAIN, ProposerSpec
 class Implementation:
     """What is tested, by names and settings alone.
 
-    settings: max_new_tokens is the length of each continuation. fused, products, engine: see `load_model`. seed: of its random
-    streams. fault: "" or a key of `equivalence.faults.FAULTS`.
+    settings: max_new_tokens is the length of each continuation. fused, products, engine: see `load_model`. seed: of its
+    random streams. fault: "" or a key of `equivalence.faults.FAULTS`.
     """
 
     target: str

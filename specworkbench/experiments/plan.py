@@ -127,7 +127,8 @@ class Plan:
 
     Prompt number i is decoded with the seed `seed + i` in every configuration, so that each cell can be decoded again
     alone. fused, products, engine: see `load_model`. lenient: nobody chose the proposers, so those that do not suit the
-    target are left out instead of refused. Raises `InputError` for a grid without prompts, proposers, gammas or temperatures.
+    target are left out instead of refused. Raises `InputError` for a grid without prompts, proposers, gammas or
+    temperatures.
     """
 
     target: str

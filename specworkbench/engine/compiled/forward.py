@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from specworkbench.engine.compiled.programs import Build, Programs
+from specworkbench.engine.compiled.graphs import Graph
+from specworkbench.engine.compiled.programs import Build, Program, Programs
 from specworkbench.engine.compiled.step import NORMS, Step, forms
 from specworkbench.engine.fused import FusedForward
 from specworkbench.engine.preallocated import PreallocatedCache
@@ -33,18 +34,30 @@ class CompiledForward:
         mask: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:  # fmt: skip
         """As `FusedForward.__call__`."""
-        n = ids.shape[0]
+        n, wanted = ids.shape[0], tuple(layers)
         shape = (n, rows or n)
         if mask is not None or shape not in self._expected:
             return self.fused(ids, cache, rows, layers, mask)
         cache.reserve(cache.length + n)
-        states, length, wanted = [*cache.keys, *cache.values], self._length(cache.length), tuple(layers)
-        places = tuple(held.data_ptr() for held in states) if ids.is_cuda else ()
-        program = self.programs.get(
-            (*shape, cache.capacity, wanted, places), lambda: self._build(shape, wanted, ids, length, cache)
-        )
-        logits, *hidden = program(ids, length) if ids.is_cuda else program(ids, length, *states)
+        length = self._length(cache.length)
+        program = self._program(shape, wanted, ids, length, cache)
+        states = () if ids.is_cuda else (*cache.keys, *cache.values)
+        logits, *hidden = program(ids, length, *states)
         return logits, dict(zip(wanted, hidden, strict=True))
+
+    def prepare(self, cache: PreallocatedCache, layers: Sequence[int] = ()) -> None:
+        """Make the programs of all that is expected, for a cache of this size."""
+        for shape in sorted(self._expected):
+            ids = torch.zeros(shape[0], dtype=torch.int64, device=self.fused.embedding.device)
+            self._program(shape, tuple(layers), ids, self._length(cache.length), cache)
+
+    def _program(
+        self, shape: tuple[int, int], layers: tuple[int, ...], ids: torch.Tensor, length: torch.Tensor,
+        cache: PreallocatedCache,
+    ) -> Program | Graph:  # fmt: skip
+        places = tuple(held.data_ptr() for held in (*cache.keys, *cache.values)) if ids.is_cuda else ()
+        key = (*shape, cache.capacity, layers, places)
+        return self.programs.get(key, lambda: self._build(shape, layers, ids, length, cache))
 
     def _length(self, length: int) -> torch.Tensor:
         """() int64, on the device."""

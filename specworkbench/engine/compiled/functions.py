@@ -27,7 +27,7 @@ class CompiledFunction:
     def __call__(self, *inputs: torch.Tensor) -> Any:
         if inputs[0].shape[0] not in self.sizes:
             return self.function(*inputs)
-        kinds = tuple((tensor.shape, tensor.stride(), tensor.dtype) for tensor in inputs)
+        kinds = tuple([(tensor.shape, tensor.stride(), tensor.dtype) for tensor in inputs])
         program = self._programs.get((self.name, kinds), lambda: self._build(inputs))
         outputs = program(*inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

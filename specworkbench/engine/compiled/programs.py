@@ -97,7 +97,8 @@ class Programs:
                 made = build()
                 self._held[key], kept = _made(made)
             self.costs.append(cost := Cost(made.name, perf_counter() - started, kept))
-            logger.info("%s %s in %.1f s", "loaded" if kept else "compiled", cost.name, cost.seconds)
+            if not kept:
+                logger.info("compiled %s in %.1f s", cost.name, cost.seconds)
         return self._held[key]
 
 
@@ -172,9 +173,14 @@ def _package(build: Build) -> tuple[Path, bool]:
 def _fingerprint(build: Build) -> str:
     """Names what is compiled: two programs of one fingerprint compute the same on the same machine."""
     tensors = torch.utils._pytree.tree_leaves((build.changing, build.fixed, dict(build.module.named_buffers())))
-    shapes = [(tuple(tensor.shape), tensor.stride(), str(tensor.dtype)) for tensor in tensors]
-    said = json.dumps([build.describe, shapes, _machine(), _code()], sort_keys=True, default=str)
+    said = json.dumps([build.describe, [_kind(tensor) for tensor in tensors], _machine(), _code()], sort_keys=True, default=str)
     return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def _kind(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What a program depends on of a tensor: shape, strides (of a dimension of one entry there is none), dtype."""
+    strides = tuple(stride * (size > 1) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tuple(tensor.shape), strides, str(tensor.dtype)
 
 
 def _machine() -> list[Any]:

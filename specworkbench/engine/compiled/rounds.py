@@ -36,6 +36,15 @@ class CompiledRound:
             sampling.as_dict(),
         )  # fmt: skip
 
+    def prepare(self, rows: torch.Tensor, certain: bool) -> None:
+        """Compile the draw, and the rule for guesses that are certain or for drawn ones; rows: (gamma + 1, vocab)."""
+        gamma = self._gamma
+        self.draw_row(rows[:1].clone(), rows.new_zeros(1))
+        tokens = torch.zeros(gamma, dtype=torch.int64, device=rows.device)
+        proposal = Proposal(tokens, None if certain else rows[:gamma].clone())
+        uniforms = rows.new_zeros(gamma + 1, 4)  # as they come: columns of one pool
+        self.verify(proposal, rows, UniformChooser(uniforms[:gamma, 1], rows.new_zeros(gamma + 1)))
+
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """As `Verifier.verify`."""
         if proposal.is_tree or type(choose) is not UniformChooser or not isinstance(self._verifier, ChainVerifier):

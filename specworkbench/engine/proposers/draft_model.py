@@ -29,8 +29,6 @@ class DraftModelProposer(Proposer):
 
     def __init__(self, draft: LanguageModel):
         self.draft = draft
-        draft.expect(1, 1)
-        draft.expect(2, 1)  # after full acceptance two tokens are new to it
         self.reset()
 
     @classmethod
@@ -43,9 +41,15 @@ class DraftModelProposer(Proposer):
         self._cache = self.draft.new_cache()
         self._context_length = 0
 
+    def prepare(self, context: Context) -> None:
+        self._cache.reserve(min(context.longest, self.draft.max_context))
+        for tokens in (1, 2):  # after full acceptance two are new to the draft
+            self.draft.expect(tokens, 1)
+        self.draft.prepare(self._cache)
+        context.sampler(self.draft.blank_logits(1))
+
     def prefill(self, context: Context) -> None:
         """Forward the prompt but its last token, as the target does."""
-        self._cache.reserve(min(context.longest, self.draft.max_context))
         if 1 < len(context.tokens) <= self.draft.max_context:
             self.draft.forward(context.ids(0, -1), self._cache, rows=1)
 
