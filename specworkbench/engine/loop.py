@@ -136,15 +136,17 @@ class Sequence:
     @torch.inference_mode()
     def prepare(self) -> None:
         """What comes before any decoding and is no part of its time: room in the caches, and compiling."""
-        started, gamma = perf_counter(), self.settings.gamma
+        started, most = perf_counter(), 0 if self.proposer.name == "none" else self.settings.gamma
         self.proposer.reset()
         self.cache.reserve(self.context.longest)
-        for tokens in (1, gamma + 1):
-            self.target.expect(tokens, tokens)
+        for rows in {1, most + 1}:
+            self.target.expect(rows, rows)
         self.target.prepare(self.cache, self.proposer.needs.hidden_layers)
         self.proposer.prepare(self.context)
         if self.compiled is not None:
-            self.compiled.prepare(self.sampler(self.target.blank_logits(gamma + 1)), self.proposer.deterministic)
+            for proposed in {0, most}:
+                rows = self.sampler(self.target.blank_logits(proposed + 1))
+                self.compiled.prepare(rows, self.proposer.deterministic or not proposed)
         self.prepare_ms = (perf_counter() - started) * 1e3
 
     @torch.inference_mode()

@@ -173,8 +173,8 @@ def _package(build: Build) -> tuple[Path, bool]:
 def _fingerprint(build: Build) -> str:
     """Names what is compiled: two programs of one fingerprint compute the same on the same machine."""
     tensors = torch.utils._pytree.tree_leaves((build.changing, build.fixed, dict(build.module.named_buffers())))
-    said = json.dumps([build.describe, [_kind(tensor) for tensor in tensors], _machine(), _code()], sort_keys=True, default=str)
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
+    depends = [build.describe, [_kind(tensor) for tensor in tensors], _machine(), _code()]
+    return hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
 def _kind(tensor: torch.Tensor) -> tuple[Any, ...]:

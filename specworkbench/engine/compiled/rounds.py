@@ -11,7 +11,7 @@ import torch
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.programs import Programs
 from specworkbench.engine.contracts import Proposal, Verdict, Verifier, summarised
-from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
+from specworkbench.engine.rng import STREAMS, Chooser, UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import SamplingSettings, probabilities
 from specworkbench.engine.verifiers.chain import ChainVerifier
 
@@ -25,7 +25,7 @@ class CompiledRound:
         self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
         rule = verifier.describe()
         self._judged = {
-            certain: self._compiled(partial(_verify, verifier, certain), "the rule", {gamma}, [rule, certain])
+            certain: self._compiled(partial(_verify, verifier, certain), "the rule", {0, gamma}, [rule, certain])
             for certain in (False, True)
         }
 
@@ -37,13 +37,15 @@ class CompiledRound:
         )  # fmt: skip
 
     def prepare(self, rows: torch.Tensor, certain: bool) -> None:
-        """Compile the draw, and the rule for guesses that are certain or for drawn ones; rows: (gamma + 1, vocab)."""
-        gamma = self._gamma
+        """Compile the draw, and the rule for n guesses that are certain or drawn; rows: (n + 1, vocab)."""
+        n = rows.shape[0] - 1
         self.draw_row(rows[:1].clone(), rows.new_zeros(1))
-        tokens = torch.zeros(gamma, dtype=torch.int64, device=rows.device)
-        proposal = Proposal(tokens, None if certain else rows[:gamma].clone())
-        uniforms = rows.new_zeros(gamma + 1, 4)  # as they come: columns of one pool
-        self.verify(proposal, rows, UniformChooser(uniforms[:gamma, 1], rows.new_zeros(gamma + 1)))
+        proposal = Proposal(
+            torch.zeros(n, dtype=torch.int64, device=rows.device), None if certain else rows[:n].clone()
+        )
+        uniforms = rows.new_zeros(n + 1, len(STREAMS))  # as they come: columns of one pool
+        drawn = rows.new_zeros(n + 1) if n else uniforms[:, 3]
+        self.verify(proposal, rows, UniformChooser(uniforms[:n, 1], drawn))
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """As `Verifier.verify`."""
