@@ -145,7 +145,7 @@ class Sequence:
         self.proposer.prepare(self.context)
         if self.compiled is not None:
             for proposed in {0, most}:
-                rows = self.sampler(self.target.blank_logits(proposed + 1))
+                rows = self.sampler.law(self.target.blank_logits(proposed + 1))
                 self.compiled.prepare(rows, self.proposer.deterministic or not proposed)
         self.prepare_ms = (perf_counter() - started) * 1e3
 

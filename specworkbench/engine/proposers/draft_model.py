@@ -46,7 +46,7 @@ class DraftModelProposer(Proposer):
         for tokens in (1, 2):  # after full acceptance two are new to the draft
             self.draft.expect(tokens, 1)
         self.draft.prepare(self._cache)
-        context.sampler(self.draft.blank_logits(1))
+        context.sampler.law(self.draft.blank_logits(1))
 
     def prefill(self, context: Context) -> None:
         """Forward the prompt but its last token, as the target does."""
