@@ -190,7 +190,7 @@ def finish(trace: Trace, asked: SimpleNamespace, interrupted: bool) -> None:
     if asked.as_json:
         print(to_json(figures))
     else:
-        show_figures(figures)
+        show_figures(figures, packed_bytes(trace.manifest))
     if asked.trace is not None:
         say(f"trace saved to {asked.trace}")
     if interrupted:
@@ -198,8 +198,14 @@ def finish(trace: Trace, asked: SimpleNamespace, interrupted: bool) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def show_figures(figures: dict[str, Any]) -> None:
-    """A table of what `decode --json` prints, in words."""
+def packed_bytes(manifest: dict[str, Any]) -> int:
+    """What packed copies of the weights of target and draft add to the memory (see `engine.products`)."""
+    models = manifest["target"], manifest["proposer"].get("draft")
+    return sum(model["products"]["packed_bytes"] for model in models if model and model.get("products"))
+
+
+def show_figures(figures: dict[str, Any], packed: int) -> None:
+    """A table of what `decode --json` prints, in words; packed: see `packed_bytes`."""
     from rich.table import Table
 
     from specworkbench.trace.rule import rule_in_words
@@ -224,6 +230,8 @@ def show_figures(figures: dict[str, Any]) -> None:
         "ms by phase": phases,
         "forwards": f"{figures['target_forwards']} of the target, {figures['draft_forwards']} of the draft",
     }
+    if packed:
+        rows["memory"] = f"packed copies of weights add {packed / 2**20:.0f} MiB (--no-products: none)"
     for name, value in rows.items():
         table.add_row(name, value)
     screen().print(table)

@@ -1,8 +1,8 @@
 """Which form of a product is the fastest here, by the shape of the weight and the number of rows: timed once and kept.
 
 Times are kept in a file for each processor, number of threads, version of torch and dtype, so that the next load needs
-no timing and chooses the same. Where a machine is too busy for its threads to be timed, the time that one thread spends
-working decides instead, and is not kept.
+no timing and chooses the same. Where the machine is too busy for several threads to be timed, the times of a single one
+decide for now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psutil
 import torch
 
 from specworkbench.engine.machine import cpu_model
-from specworkbench.engine.product_timing import Shape, Times, forget_weights, measured, measured_alone
+from specworkbench.engine.product_timing import Shape, Times, forget_weights, measured
 from specworkbench.engine.products import FORMS, ROWS, Affine, Product
 from specworkbench.errors import InputError
 from specworkbench.files import whole_file
@@ -39,17 +39,17 @@ SHARE_OF_MEMORY = 0.5
 
 
 class Calibration:
-    """The fastest forms for weights of one dtype on this machine.
+    """The fastest forms for weights of one dtype, on so many threads of this machine.
 
-    file: where times are kept, or None; measure: takes the times of a shape.
+    folder: where times are kept; None: nowhere. measure: times a shape.
     """
 
     def __init__(
-        self, dtype: torch.dtype, file: Path | None = None,
-        measure: Callable[[Shape, torch.dtype], Times | None] | None = None,
+        self, dtype: torch.dtype, threads: int, folder: Path | None = None,
+        measure: Callable[[Shape, torch.dtype, int], Times | None] = measured,
     ):  # fmt: skip
-        self.dtype, self.file = dtype, file
-        self._measure = measure or measured
+        self.dtype, self.threads, self.folder = dtype, threads, folder
+        self._measure = measure
         self._times: dict[Shape, Times] = {}
 
     def products(self, affines: Sequence[Affine]) -> list[Product]:
@@ -69,22 +69,43 @@ class Calibration:
         if not self._times.keys() >= set(shapes):
             self._times |= self._kept()
         missing = [shape for shape in shapes if shape not in self._times]
+        found: dict[Shape, Times] = {}
+        for shape in missing:
+            times = self._measure(shape, self.dtype, self.threads)
+            if times is None:  # too busy for several threads to be timed
+                alone = Calibration(self.dtype, 1, self.folder, self._measure)
+                self._times |= alone.times(shape for shape in missing if shape not in found)
+                break
+            found[shape] = times
         if missing:
-            found, quiet = {}, True
-            for shape in missing:
-                times = self._measure(shape, self.dtype) if quiet else None
-                quiet = times is not None
-                self._times[shape] = times or measured_alone(shape, self.dtype)
-                found |= {shape: times} if quiet else {}
             forget_weights()
-            self._keep(found)
+        self._times |= found
+        self._keep(found)
         return {shape: self._times[shape] for shape in shapes}
 
+    @property
+    def machine(self) -> dict[str, Any]:
+        """What times depend on beside the shape."""
+        return {
+            "cpu": cpu_model(),
+            "threads": self.threads,
+            "torch": torch.__version__,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "forms": list(FORMS),
+            "rows": list(ROWS),
+        }
+
+    @property
+    def file(self) -> Path | None:
+        """Where times are kept: a file for each machine, as `machine` describes it."""
+        digest = sha256(json.dumps(self.machine).encode()).hexdigest()[:12]
+        return self.folder and self.folder / f"{digest}.json"
+
     def _kept(self) -> dict[Shape, Times]:
-        """What the file holds for this machine; nothing where there is none, or it is damaged."""
+        """What the file holds; nothing where there is none, or it is damaged."""
         try:
-            content = json.loads(self.file.read_text(encoding="utf-8")) if self.file else {}
-            if content.get("machine") != machine(self.dtype):
+            content = json.loads(self.file.read_text(encoding="utf-8")) if self.folder else {}
+            if content.get("machine") != self.machine:
                 return {}
             return {_shape(text): _times(by_rows) for text, by_rows in content["times"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -92,35 +113,20 @@ class Calibration:
 
     def _keep(self, found: Mapping[Shape, Times]) -> None:
         """Add times to the file, beside those that another process has put there meanwhile."""
-        if self.file is None or not found:
+        if self.folder is None or not found:
             return
         kept = {"{}x{}".format(*shape): times for shape, times in sorted((self._kept() | dict(found)).items())}
-        content = {"machine": machine(self.dtype), "times": kept}
+        content = {"machine": self.machine, "times": kept}
         with contextlib.suppress(InputError), whole_file(self.file, "the times of products") as file:
             file.write((json.dumps(content, indent=1) + "\n").encode())
 
 
-@lru_cache
-def _calibration(dtype: torch.dtype, file: Path) -> Calibration:
-    return Calibration(dtype, file)
+_calibration = lru_cache(Calibration)
 
 
 def calibration_here(dtype: torch.dtype) -> Calibration:
-    """The calibration of this process for a dtype and the present number of threads, kept under `cache_dir()`."""
-    digest = sha256(json.dumps(machine(dtype)).encode()).hexdigest()[:12]
-    return _calibration(dtype, cache_dir() / "products" / f"{digest}.json")
-
-
-def machine(dtype: torch.dtype) -> dict[str, Any]:
-    """What times of products depend on beside the shape."""
-    return {
-        "cpu": cpu_model(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "dtype": str(dtype).removeprefix("torch."),
-        "forms": list(FORMS),
-        "rows": list(ROWS),
-    }
+    """The one of this process for a dtype and the present number of threads, kept under `cache_dir()`."""
+    return _calibration(dtype, torch.get_num_threads(), cache_dir() / "products")
 
 
 def chosen(times: Times, copies: bool) -> dict[int, str]:
@@ -140,9 +146,7 @@ def gain(times: Times) -> float:
     return without / sum(min(of_form.values()) for of_form in few)
 
 
-def worth_copying(
-    times: Mapping[Shape, Times], counts: Mapping[Shape, int], itemsize: int, room: float
-) -> set[Shape]:
+def worth_copying(times: Mapping[Shape, Times], counts: Mapping[Shape, int], itemsize: int, room: float) -> set[Shape]:
     """The shapes whose weights are copied: with a gain of WORTH and more, the largest first, into `room` bytes.
 
     counts: weights of each shape; itemsize: bytes of an entry.

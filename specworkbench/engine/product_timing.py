@@ -6,6 +6,7 @@ on the machine can only add to it. A form whose result differs from the plain on
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -38,20 +39,27 @@ ROUNDING = 8.0
 
 @torch.inference_mode()
 def measured(
-    shape: Shape, dtype: torch.dtype, forms: Mapping[str, Form] = FORMS,
-    clock: Clock | None = None, working: Clock = thread_time,
+    shape: Shape, dtype: torch.dtype, threads: int, forms: Mapping[str, Form] = FORMS,
+    clock: Clock = perf_counter, working: Clock = thread_time,
 ) -> Times | None:  # fmt: skip
-    """Time the forms on random weights of a shape; None on a machine that is too busy.
+    """Time the forms on random weights of a shape, on so many threads; None on a machine that is too busy.
 
-    clock: time passed; working: that in which this thread was running, which is what counts where it is the only one.
+    clock: time passed; working: that in which this thread was running. A single thread is timed by the latter, which
+    can be told on a busy machine too.
     """
-    clock = clock or (perf_counter if torch.get_num_threads() > 1 else working)
+    with _on_threads(threads):
+        return _measured(shape, dtype, forms, clock if threads > 1 else working, working)
+
+
+def _measured(
+    shape: Shape, dtype: torch.dtype, forms: Mapping[str, Form], clock: Clock, working: Clock
+) -> Times | None:
     weights = cold_weights(shape, dtype)
     operands = {name: prepared for name, form in forms.items() if (prepared := _prepared(form, weights))}
     next_weight = cycle([*range(1, len(weights)), 0])  # the first has just been compared
     times, started, before = {}, clock(), working()
     for rows in ROWS:
-        x = _random(rows * shape[1], dtype).view(rows, shape[1])
+        x = _random(rows * shape[1], dtype, seed=1).view(rows, shape[1])
         agrees = _comparison(x, weights[0])
         right = [name for name in operands if agrees(forms[name], operands[name][0])]
         runs = {name: partial(_seconds, forms[name], x, operands[name], clock) for name in right}
@@ -61,14 +69,14 @@ def measured(
     return times
 
 
-def measured_alone(shape: Shape, dtype: torch.dtype) -> Times:
-    """The same on one thread, by the time in which it was running: what can be told on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+@contextlib.contextmanager
+def _on_threads(threads: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
-        return measured(shape, dtype, clock=thread_time, working=thread_time)
+        yield
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
 
 
 def forget_weights() -> None:
@@ -98,9 +106,9 @@ def _pool(dtype: torch.dtype) -> torch.Tensor:
     return _random(COLD_BYTES // dtype.itemsize, dtype)
 
 
-def _random(count: int, dtype: torch.dtype) -> torch.Tensor:
-    """(count,) normal entries, from a seed of its own; after 2**20 they repeat."""
-    drawn = torch.randn(min(count, 2**20), generator=torch.Generator().manual_seed(0)).to(dtype)
+def _random(count: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
+    """(count,) normal entries, from a generator of their own; after 2**20 they repeat."""
+    drawn = torch.randn(min(count, 2**20), generator=torch.Generator().manual_seed(seed)).to(dtype)
     return drawn.repeat(math.ceil(count / len(drawn)))[:count]
 
 

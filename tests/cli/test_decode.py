@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from specworkbench.cli.decode import packed_bytes
 from specworkbench.engine.recording import TraceRecorder
 from specworkbench.trace import load_trace
 from specworkbench.trace.rule import LOSSY
@@ -341,3 +342,24 @@ def test_a_minimum_length_is_in_the_trace_and_refused_above_the_maximum(command,
     assert code == 0 and load_trace(tmp_path / "t.trace").manifest["min_new_tokens"] == 4
     sentence = refused("decode", "abc", *pair, "--max-new-tokens", 6, "--min-new-tokens", 7)
     assert "min_new_tokens is 7" in sentence and "which is 6" in sentence
+
+
+@pytest.mark.parametrize("switches, forward, products", [
+    ((), "fused", True), (("--no-fused",), "transformers", True), (("--no-products",), "fused", False),
+    (("--no-fused", "--no-products"), "transformers", False),
+])  # fmt: skip
+def test_switches_choose_the_forward_and_the_products_of_target_and_draft(
+    command, tmp_path, switches, forward, products
+):
+    path = tmp_path / "t.trace"
+    command("decode", "def f(", "--device", "cpu", "--max-new-tokens", 4, "--trace", path, *switches)
+    manifest = load_trace(path).manifest
+    for model in (manifest["target"], manifest["proposer"]["draft"]):
+        assert model["forward"] == forward and (model["products"] is not None) == products
+
+
+def test_the_memory_that_packed_copies_add_is_told():
+    product = {"products": {"packed_bytes": 3 * 2**20}}
+    off, older = {"products": None}, {}
+    for target, draft, packed in ((product, product, 6), (product, None, 3), (off, product, 3), (older, off, 0)):
+        assert packed_bytes({"target": target, "proposer": {"draft": draft}}) == packed * 2**20

@@ -15,8 +15,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from specworkbench.engine.fused import FEW_ROWS, PAIRED_FROM, can_fuse, product
+from specworkbench.engine.fused import can_fuse
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.products import FORMS, ROWS
 from tests.engine.toys import toy_tokenizer
 
 TOLERANCE = 1e-5
@@ -69,7 +70,7 @@ def test_every_forward_gives_the_rows_of_transformers(name):
     caches = [model.new_cache() for model in models]
     ids = torch.randint(0, 7, (400,), generator=torch.Generator().manual_seed(1))
     start = 0
-    for n in (FEW_ROWS + 4, 1, 5, 1, 300, 3):  # 300 passes the first table of rotary positions
+    for n in (20, 1, 5, 1, 300, 3):  # 300 passes the first table of rotary positions
         ours, theirs = (
             model.forward(ids[start : start + n], cache, layers=(0, 2, -1))
             for model, cache in zip(models, caches, strict=True)
@@ -101,8 +102,8 @@ def test_the_weights_are_held_once_and_the_model_stays_whole():
     fused, _ = both("qwen2")
     layer = fused.model.model.layers[0]
     joined = fused._fused.layers[0]
-    assert layer.self_attn.k_proj.weight.untyped_storage().data_ptr() == joined.mixed[0].untyped_storage().data_ptr()
-    assert layer.mlp.up_proj.weight.untyped_storage().data_ptr() == joined.gate_up[0].untyped_storage().data_ptr()
+    for part, whole in ((layer.self_attn.k_proj, joined.mixed), (layer.mlp.up_proj, joined.gate_up)):
+        assert part.weight.untyped_storage().data_ptr() == whole.weight.untyped_storage().data_ptr()
     fused.model(torch.arange(4).unsqueeze(0)).logits.sum().backward()
     assert layer.self_attn.k_proj.weight.grad.abs().sum() > 0
     before = fused.forward(torch.arange(4), fused.new_cache()).logits
@@ -111,16 +112,48 @@ def test_the_weights_are_held_once_and_the_model_stays_whole():
     assert not torch.equal(fused.forward(torch.arange(4), fused.new_cache()).logits, before)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [1, 2, FEW_ROWS, FEW_ROWS + 1])
-def test_a_product_is_that_of_the_linear_layer(n, threads):
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        weight, x = torch.randn(2 * PAIRED_FROM // 256, 256).double(), torch.randn(n, 256).double()
-        bias = torch.randn(weight.shape[0]).double()
-        ours = product(x, weight, bias)
-        assert ours.is_contiguous()
-        assert torch.allclose(ours, torch.nn.functional.linear(x, weight, bias), atol=1e-10)
-    finally:
-        torch.set_num_threads(before)
+def test_a_second_fused_forward_of_a_model_shares_the_joined_weights():
+    fused, _ = both("qwen2")
+    again = LanguageModel(fused.model, fused.tokenizer, "again")
+    for first, second in zip(fused._fused.products, again._fused.products, strict=True):
+        assert first.weight.data_ptr() == second.weight.data_ptr() and first.weight.shape == second.weight.shape
+    ids = torch.arange(4)
+    assert torch.equal(fused.forward(ids, fused.new_cache()).logits, again.forward(ids, again.new_cache()).logits)
+
+
+def model_of_forms(forms, dtype):
+    """A fused model whose products have the given forms, and the untouched one."""
+    torch.manual_seed(0)
+    model = Qwen2ForCausalLM(Qwen2Config(**SMALL | {"hidden_size": 64, "intermediate_size": 128, "head_dim": 16}))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    model = model.to(dtype)
+    fused = LanguageModel(model, toy_tokenizer(7), "fused")
+    for product in fused._fused.products:
+        if product.weight.shape[0] % 8 == 0:
+            product.forms = dict.fromkeys(ROWS, forms)
+            product._prepare()
+    return fused, LanguageModel(model, toy_tokenizer(7), "plain", fused=False, products=False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_it_gives_the_rows_of_transformers_whatever_the_forms_of_its_products(form):
+    fused, plain = model_of_forms(form, torch.float32)
+    caches = [model.new_cache() for model in (fused, plain)]
+    ids = torch.randint(0, 7, (40,), generator=torch.Generator().manual_seed(1))
+    for start, n in ((0, 20), (20, 1), (21, 2), (23, 5), (28, 9)):
+        ours, theirs = (
+            model.forward(ids[start : start + n], cache).logits
+            for model, cache in zip((fused, plain), caches, strict=True)
+        )
+        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("part", ["q_proj", "k_proj", "v_proj"])
+def test_packed_copies_follow_parameters_that_are_changed_in_place(part):
+    fused, plain = model_of_forms("packed", torch.float32)
+    ids = torch.arange(6)
+    with torch.no_grad():
+        getattr(fused.model.model.layers[0].self_attn, part).weight.mul_(3.0)
+    ours, theirs = (model.forward(ids, model.new_cache()).logits for model in (fused, plain))
+    assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-4)

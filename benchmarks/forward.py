@@ -1,0 +1,150 @@
+"""One forward over 1, 2, 5 and 9 tokens: what a verification costs in transformers and here.
+
+    python benchmarks/forward.py
+    python benchmarks/forward.py --model ~/models/small --model ~/models/big --runs 15 --out forward.json
+
+Four ways over the same weights, which are held once: transformers' own forward, the same with its linear layers sped
+up, the fused forward, and the fused forward with torch's own products. In every run each of them forwards each number
+of tokens once after the same context, in rotating order, so that a drift of the machine hits all alike. Printed are
+medians of ms, v(n) = T(n) / T(1) over the fastest T(1) of all, and ratios of medians to transformers.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from specworkbench.cli.screen import quiet_transformers
+from specworkbench.engine import LanguageModel, load_model
+from specworkbench.experiments.environment import environment_of
+
+TOKENS = (1, 2, 5, 9)
+TRANSFORMERS, SPED_UP, FUSED, FUSED_PLAIN = "transformers", "transformers, sped up", "fused", "fused, torch's products"
+Times = dict[tuple[str, int], np.ndarray]
+"""{(way, tokens): (runs,) ms}."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to compute a model: a forward over n tokens after the context, undone afterwards."""
+
+    model: LanguageModel
+    forward: Callable[[int], None]
+
+
+def ways_of(name: str, dtype: str | None, context: int) -> dict[str, Way]:
+    """The four ways over one set of weights."""
+    fused = load_model(name, dtype=dtype, device="cpu")
+
+    def other(**options: bool) -> LanguageModel:
+        parameters = {id(parameter): parameter for parameter in fused.model.parameters()}
+        modules = copy.deepcopy(fused.model, parameters)  # new modules over the same parameters
+        return LanguageModel(modules, fused.tokenizer, name, **options)
+
+    models = {
+        TRANSFORMERS: other(fused=False, products=False),
+        SPED_UP: other(fused=False),
+        FUSED: fused,
+        FUSED_PLAIN: other(products=False),
+    }
+    return {way: Way(model, forwarding(model, context)) for way, model in models.items()}
+
+
+def forwarding(model: LanguageModel, context: int) -> Callable[[int], None]:
+    """A forward over n tokens after `context` cached ones."""
+    ids = torch.arange(context + max(TOKENS)) % 1000
+    cache = model.new_cache()
+    model.forward(ids[:context], cache, rows=1)
+
+    def forward(n: int) -> None:
+        model.forward(ids[context : context + n], cache)
+        cache.rollback(n)
+
+    return forward
+
+
+def measure(ways: dict[str, Way], runs: int) -> Times:
+    """Interleaved; one run before them is not counted."""
+    cells = [(way, n) for way in ways for n in TOKENS]
+    for way, n in cells:
+        ways[way].forward(n)
+    times: dict[tuple[str, int], list[float]] = {cell: [] for cell in cells}
+    for run in tqdm(range(runs), unit="run", dynamic_ncols=True):
+        start = run % len(cells)
+        for way, n in cells[start:] + cells[:start]:
+            begun = perf_counter()
+            ways[way].forward(n)
+            times[way, n].append((perf_counter() - begun) * 1e3)
+    return {cell: np.array(values) for cell, values in times.items()}
+
+
+def figures_of(times: Times) -> dict[str, dict[str, dict[int, float]]]:
+    """{way: {"ms", "v", "over_transformers": {tokens: value}}}, of medians."""
+    medians = {cell: float(np.median(values)) for cell, values in times.items()}
+    fastest = min(value for (_, n), value in medians.items() if n == 1)
+    return {
+        way: {
+            "ms": {n: medians[way, n] for n in TOKENS},
+            "v": {n: medians[way, n] / fastest for n in TOKENS},
+            "over_transformers": {n: medians[way, n] / medians[TRANSFORMERS, n] for n in TOKENS},
+        }
+        for way in dict.fromkeys(way for way, _ in times)
+    }
+
+
+def show(name: str, figures: dict[str, dict[str, dict[int, float]]], ways: dict[str, Way], runs: int) -> None:
+    """A table, what forms were used, and what the packed copies add."""
+    console = Console(highlight=False)
+    heads = ("tokens", "ms", "v", "over transformers'")
+    table = Table("", *heads, title=f"{name}: medians of {runs} runs", title_justify="left")
+    for way, of_way in figures.items():
+        for n in TOKENS:
+            ms, v, ratio = (of_way[kind][n] for kind in ("ms", "v", "over_transformers"))
+            table.add_row(way if n == TOKENS[0] else "", str(n), f"{ms:.1f}", f"{v:.2f}", f"{ratio:.2f}")
+    console.print(table)
+    for way in (SPED_UP, FUSED):
+        used = ways[way].model.describe()["products"]
+        console.print(f"{way}: packed copies of {used['packed_bytes'] / 2**20:.0f} MiB; {used['forms']}")
+
+
+def main(
+    model: list[str] = typer.Option(["embedded"], help="Repeat for several; one after the other."),
+    dtype: str | None = None,
+    context: int = typer.Option(64, help="Tokens cached before."),
+    runs: int = 15,
+    out: str | None = typer.Option(None, help="A file for all figures, JSON."),
+) -> None:
+    """Print the comparison for each model."""
+    quiet_transformers()
+    results = []
+    for name in model:
+        ways = ways_of(name, dtype, context)
+        times = measure(ways, runs)
+        figures, environment = figures_of(times), environment_of(ways[FUSED].model)
+        show(name, figures, ways, runs)
+        results.append(
+            {
+                "model": name, "context": context, "runs": runs, "environment": environment, "figures": figures,
+                "products": {way: ways[way].model.describe()["products"] for way in ways},
+                "ms": {f"{way}, {n} tokens": values.tolist() for (way, n), values in times.items()},
+            }
+        )  # fmt: skip
+        del ways
+    print(", ".join(f"{key} {value}" for key, value in environment.items()))
+    if out is not None:
+        Path(out).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)
