@@ -176,13 +176,18 @@ class Decision:
         return [node for node, parent in enumerate(self.parents) if node < taken.get(parent, -1)]
 
     @property
+    def displaced(self) -> int | None:
+        """The guess whose place the drawn token took, of several the first; None where none was refused there."""
+        if self.parents is None:
+            return self.accepted if self.accepted < len(self.proposed) else None
+        return self.parents.index(self.last) if self.last in self.parents else None
+
+    @property
     def outcome(self) -> str:
         """What the drawn token is: plain, corrected (it took the place of refused guesses) or bonus."""
         if not self.proposed:
             return "plain"
-        if self.parents is None:
-            return "bonus" if self.accepted == len(self.proposed) else "corrected"
-        return "corrected" if self.last in self.parents else "bonus"
+        return "bonus" if self.displaced is None else "corrected"
 
 
 class Proposer(Described):

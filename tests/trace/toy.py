@@ -154,7 +154,13 @@ class _Simulation:
             "depth": position, "token": tokens, "emitted": place < emitted,
             "output_index": np.where(place < emitted, done + place, np.nan),
         }  # fmt: skip
-        self.builder.add_round(round_row, columns, self._distributions(rows, tokens, position))
+        records = self._distributions(rows, tokens, position)
+        columns |= {name: [round_row[name]] * len(tokens) for name in ("sequence", "round")}
+        distributions = None
+        if records is not None:
+            distributions = {name: [record[name] for record in records] for name in records[0]}
+            distributions |= {name: [round_row[name]] * len(records) for name in ("sequence", "round")}
+        self.builder.add_rounds({name: [value] for name, value in round_row.items()}, columns, distributions)
 
     def _figures(self, token, row):
         """What follows from a token and its row; computed once, as there are few of both."""
@@ -173,15 +179,16 @@ class _Simulation:
         records = []
         for number, row in enumerate(rows, start=1):
             p, q = self._probs(row)
+            key = {"position": number, "node": -1 if number == len(rows) else number - 1}
             if self.capture == "full":
-                records.append({"position": number, "row": len(self.rows["target"])})
+                records.append(key | {"row": len(self.rows["target"])})
                 self.rows["target"].append(p)
                 self.rows["draft"].append(np.full(len(p), np.nan) if q is None else q)
                 continue
             drawn = [token for token, i in zip(tokens, position, strict=True) if i == number]
             kept = {*np.argsort(-p)[:TOP_K], *drawn, *([] if q is None else np.argsort(-q)[:TOP_K])}
             kept = np.array(sorted(kept, key=lambda token, p=p: (-p[token], token)))
-            records.append({"position": number, "tokens": kept, "p": p[kept], "q": None if q is None else q[kept]})
+            records.append(key | {"tokens": kept, "p": p[kept], "q": None if q is None else q[kept]})
         return records
 
     def full_rows(self):
