@@ -73,7 +73,6 @@ benchmark benchmark-gpu: setup
 	  $(call measure,against_transformers,$$setting) || failed=1; \
 	  $(call measure,engines,$$setting) || failed=1; \
 	done; \
-	$(call measure,recording,embedded) || failed=1; \
 	if [ -n '$(VLLM_PYTHON)' ]; then $(call measure,against_vllm,smollm2) --vllm-python '$(VLLM_PYTHON)' || failed=1; \
 	else echo 'vLLM is left out; VLLM_PYTHON=PATH names the Python of its environment (see benchmarks/README.md)'; fi; \
 	exit $$failed

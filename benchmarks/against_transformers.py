@@ -131,7 +131,8 @@ def main() -> None:
     setting = setting_of(arguments)
     pair = Pair(setting)
     prompts = setting.load_prompts()
-    results = Results(environment_of(pair.target), asdict(setting), arguments.json)
+    models = [model.describe() for model in (pair.target, pair.draft) if model is not None]
+    results = Results(environment_of(pair.target), asdict(setting) | {"models": models}, arguments.json)
     for temperature in setting.temperatures:
         contenders, ratios = pair.contenders(temperature)
         times = measure(contenders, prompts, setting.runs, setting.max_new_tokens)

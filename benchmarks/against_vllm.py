@@ -158,7 +158,7 @@ def compare(servers: dict[str, VllmServer], target: LanguageModel, setting: Sett
             contenders[name] = ours(target, proposer, setting.decoding(temperature), "none", setting.chat)
             contenders[f"vLLM {name}"] = asking(server, ids, setting.max_new_tokens, temperature)
             ratios.append(Ratio(f"vLLM {name} / our {name}", f"vLLM {name}", name))
-        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, warm_ups=2)
+        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, warm_up=prompts[:1] * 2)
         results.add(setting.title(temperature, len(prompts)), times, ratios)
 
 
@@ -173,9 +173,8 @@ def run(arguments: argparse.Namespace) -> None:
     environment = cpu_environment(python, torch.get_num_threads()) if on_cpu else {}
     environment |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
     servers: dict[str, VllmServer] = {}
-    results = Results(
-        environment_of(target), asdict(setting) | {"vllm": options, "vllm_environment": environment}, arguments.json
-    )
+    described = {"models": [target.describe()], "vllm": options, "vllm_environment": environment}
+    results = Results(environment_of(target), asdict(setting) | described, arguments.json)
     try:
         for name, more in (("plain", {}), ("ngram", {"speculative_config": speculation(setting.gamma)})):
             server = servers[name] = VllmServer(python, options | more, environment)

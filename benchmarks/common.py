@@ -43,14 +43,14 @@ class Ratio:
 class Times:
     """How long each contender took.
 
-    pairs: (prompt id, seed), in order; tokens: how many each run gave; seconds: {name: (pairs,)}; first: {name: seconds
-    of its first run, which counts nowhere and holds what is done once, such as compiling}.
+    pairs: (prompt id, seed), in order; tokens: how many each run gave; seconds: {name: (pairs,)}; warm_up: {name:
+    (runs,) seconds of the runs before, which count nowhere; the first holds what is done once, such as compiling}.
     """
 
     pairs: list[tuple[str, int]]
     tokens: int
     seconds: dict[str, np.ndarray]
-    first: dict[str, float]
+    warm_up: dict[str, np.ndarray]
 
     def median(self, name: str) -> float:
         """ms per token."""
@@ -76,12 +76,16 @@ def ratio_of_medians(over: np.ndarray, under: np.ndarray) -> Estimate:
 
 
 def measure(
-    contenders: dict[str, Contender], prompts: Sequence[Prompt], runs: int, tokens: int, warm_ups: int = 1
+    contenders: dict[str, Contender],
+    prompts: Sequence[Prompt],
+    runs: int,
+    tokens: int,
+    warm_up: Sequence[Prompt] | None = None,
 ) -> Times:
     """Time every contender on every prompt with the seeds 0 to runs - 1.
 
-    Each has decoded the first prompt `warm_ups` times before. Raises `InputError` for a contender that does not give
-    `tokens` new tokens: times of unequal work say nothing.
+    Before, each decodes the prompts of `warm_up`, the first prompt when not given. Raises `InputError` for a contender
+    that does not give `tokens` new tokens: times of unequal work say nothing.
     """
 
     def seconds_of(name: str, prompt: Prompt, seed: int) -> float:
@@ -96,17 +100,18 @@ def measure(
         return taken
 
     names = list(contenders)
-    first = {name: seconds_of(name, prompts[0], 0) for name in names}
-    for _ in range(warm_ups - 1):
+    before: dict[str, list[float]] = {name: [] for name in names}
+    for prompt in prompts[:1] if warm_up is None else warm_up:
         for name in names:
-            seconds_of(name, prompts[0], 0)
+            before[name].append(seconds_of(name, prompt, 0))
     cells = [(prompt, seed) for seed in range(runs) for prompt in prompts]
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn, (prompt, seed) in enumerate(tqdm(cells, unit="turn", dynamic_ncols=True)):
         for name in rotated(names, turn):
             seconds[name].append(seconds_of(name, prompt, seed))
     pairs = [(prompt.id, seed) for prompt, seed in cells]
-    return Times(pairs, tokens, {name: np.array(values) for name, values in seconds.items()}, first)
+    as_arrays = ({name: np.array(values) for name, values in taken.items()} for taken in (seconds, before))
+    return Times(pairs, tokens, *as_arrays)
 
 
 def rotated(names: Sequence[str], turn: int) -> list[str]:
@@ -138,7 +143,7 @@ class Results:
                 "tokens": times.tokens,
                 "pairs": times.pairs,
                 "seconds": {name: values.tolist() for name, values in times.seconds.items()},
-                "first_seconds": times.first,
+                "warm_up_seconds": {name: values.tolist() for name, values in times.warm_up.items()},
                 "median_ms_per_token": {name: times.median(name) for name in times.seconds},
                 "ratios": rows,
             }
@@ -164,7 +169,9 @@ class Results:
         table = Table("contender", "ms per token (median)", "fastest", "tokens/s", "first run (s)")
         for name in times.seconds:
             median, fastest = times.median(name), times.fastest(name)
-            table.add_row(name, f"{median:.2f}", f"{fastest:.2f}", f"{1e3 / median:.1f}", f"{times.first[name]:.1f}")
+            table.add_row(
+                name, f"{median:.2f}", f"{fastest:.2f}", f"{1e3 / median:.1f}", f"{times.warm_up[name][0]:.1f}"
+            )
         self._console.print(table)
         for row in rows:
             ends = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"

@@ -3,13 +3,15 @@
     python -m benchmarks.engines
     python -m benchmarks.engines --setting smollm2 --json engines.json
 
-The first run of each contender is shown apart; of the compiled ones it holds the compiling, or the reading of what an
-earlier process has compiled.
+Every contender decodes every prompt once before it is timed. What the compiled ones took longer there is compiling, or
+reading what an earlier process has compiled.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
+
+import numpy as np
 
 from benchmarks.common import Contender, Ratio, Results, Times, measure, start
 from benchmarks.settings import Setting, ours, parser, setting_of
@@ -32,8 +34,8 @@ def contenders_of(setting: Setting, models: dict[str, tuple], temperature: float
 
 
 def compile_seconds(times: Times, name: str) -> float:
-    """What the first run of a contender took beyond a later one."""
-    return times.first[name] - times.median(name) * times.tokens / 1e3
+    """What a contender's runs before the measurement took beyond as many later ones."""
+    return float(np.sum(times.warm_up[name] - np.median(times.seconds[name])))
 
 
 def main() -> None:
@@ -47,17 +49,18 @@ def main() -> None:
         for engine in ENGINES
     }
     prompts = setting.load_prompts()
-    results = Results(environment_of(models["eager"][0]), asdict(setting), arguments.json)
+    described = {engine: [model.describe() for model in pair if model is not None] for engine, pair in models.items()}
+    results = Results(environment_of(models["eager"][0]), asdict(setting) | {"models": described}, arguments.json)
     for temperature in setting.temperatures:
         contenders = contenders_of(setting, models, temperature)
         names = dict.fromkeys(name.partition(",")[0] for name in contenders)
         ratios = [Ratio(f"{name}: eager / compiled", f"{name}, eager", f"{name}, compiled") for name in names]
-        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens)
+        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, warm_up=prompts)
         results.add(setting.title(temperature, len(prompts)), times, ratios)
         for name in names:
             seconds = compile_seconds(times, f"{name}, compiled")
             key = f"compiling {name}, temperature {temperature:g}"
-            results.note(key, seconds, f"{name}: the first compiled run took {seconds:.1f} s more than a later one")
+            results.note(key, seconds, f"compiling or reading what was compiled, {name}: {seconds:.1f} s")
     results.close()
 
 

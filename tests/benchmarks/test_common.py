@@ -53,8 +53,8 @@ def test_every_contender_decodes_every_pair_once_and_the_pairs_are_those_of_its_
 def test_what_is_done_once_is_kept_apart(monkeypatch):
     waiting = iter([50.0, 5.0, 1.0, 1.0])
     made = Contenders(monkeypatch, slow=lambda prompt, seed: next(waiting), quick=1.0)
-    times = measure(made.contenders, PROMPTS, runs=1, tokens=TOKENS, warm_ups=2)
-    assert times.first == {"slow": 50.0, "quick": 1.0}
+    times = measure(made.contenders, PROMPTS, runs=1, tokens=TOKENS, warm_up=PROMPTS[:1] * 2)
+    assert times.warm_up["slow"].tolist() == [50.0, 5.0] and times.warm_up["quick"].tolist() == [1.0, 1.0]
     assert times.seconds["slow"].tolist() == [1.0, 1.0]
 
 
@@ -88,7 +88,7 @@ def test_the_file_holds_every_time_and_what_it_depends_on(tmp_path, capsys):
     file = tmp_path / "results" / "x.json"
     results = Results({"cpu": "made up"}, {"gamma": 4}, str(file))
     times = Times([("a", 0), ("b", 0)], TOKENS, {"theirs": np.array([2.0, 4.0]), "ours": np.array([1.0, 2.0])}, {
-        "theirs": 9.0, "ours": 8.0,
+        "theirs": np.array([9.0]), "ours": np.array([8.0]),
     })  # fmt: skip
     results.add("a title", times, [Ratio("theirs / ours", "theirs", "ours")])
     results.note("start", 3.0, "it took 3 s to start")
@@ -97,7 +97,7 @@ def test_the_file_holds_every_time_and_what_it_depends_on(tmp_path, capsys):
     (part,) = written["parts"]
     assert part["seconds"] == {"theirs": [2.0, 4.0], "ours": [1.0, 2.0]}
     assert part["ratios"] == [{"what": "theirs / ours", "value": 2.0, "low": 2.0, "high": 2.0, "pairs": 2}]
-    assert (part["first_seconds"]["ours"], part["median_ms_per_token"]["ours"]) == (8.0, 150.0)
+    assert (part["warm_up_seconds"]["ours"], part["median_ms_per_token"]["ours"]) == ([8.0], 150.0)
     assert (written["environment"], written["settings"]) == ({"cpu": "made up"}, {"gamma": 4})
     assert written["notes"] == {"start": 3.0} and written["peak_memory"]["resident"] > 2**20
     said = capsys.readouterr().out

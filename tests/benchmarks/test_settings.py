@@ -1,10 +1,13 @@
 """From options to what is measured."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from benchmarks import settings
-from benchmarks.settings import SETTINGS, parser, setting_of
+from benchmarks.settings import SETTINGS, ours, parser, setting_of
 from specworkbench.errors import InputError
+from specworkbench.workloads import Prompt
 
 
 def test_what_is_given_replaces_what_the_setting_says_and_nothing_else():
@@ -33,3 +36,21 @@ def test_a_version_with_one_engine_says_so(monkeypatch):
     monkeypatch.setattr(settings, "load_model", lambda name, dtype=None, device=None: None)
     with pytest.raises(InputError, match="this version has only one"):
         SETTINGS["embedded"].load("embedded", "eager")
+
+
+def test_what_a_recorder_puts_off_is_done_before_the_clock_stops(monkeypatch):
+    done = []
+
+    class Decoder:
+        recorder = SimpleNamespace(flush=lambda: done.append("flush"))
+
+        def __init__(self, target, proposer, **options):
+            self.options = options
+
+        def run(self, text):
+            done.append((text, self.options["seed"], self.options["capture"], self.options["chat"]))
+            return SimpleNamespace(token_ids=[1, 2, 3])
+
+    monkeypatch.setattr(settings, "Decoder", Decoder)
+    assert ours(None, None, SETTINGS["embedded"].decoding(1.0), "none", chat=True)(Prompt("a", "code", "text"), 5) == 3
+    assert done == [("text", 5, "none", True), "flush"]
