@@ -8,13 +8,17 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 REPORT_ARGS ?=
 LAB_ARGS    ?=
+SETTINGS       ?= embedded
+VLLM_PYTHON    ?=
+RESULTS        ?= benchmarks/results
+BENCHMARK_ARGS ?=
 
 comma := ,
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-statistics report lint clean
+.PHONY: help setup lab test test-statistics report benchmark benchmark-gpu lint clean
 
 help:
 	@echo 'Targets'
@@ -23,6 +27,10 @@ help:
 	@echo '  make test-statistics'
 	@echo '                set up, then the long tests of losslessness: many seeds, the embedded pair; minutes'
 	@echo '  make report   set up, then decode the prompts with every proposer and write the report'
+	@echo '  make benchmark'
+	@echo '                set up, then measure beside transformers, vLLM and ourselves on the CPU; see benchmarks/README.md'
+	@echo '  make benchmark-gpu'
+	@echo '                the same on a CUDA GPU (never run yet), into RESULTS-cuda'
 	@echo '  make lint     set up, then ruff and the import layers'
 	@echo '  make setup    set up only: the virtual environment and all that is installed in it'
 	@echo '  make clean    remove the virtual environment, builds and caches'
@@ -38,6 +46,10 @@ help:
 	@echo '  PYTEST_ARGS=$(PYTEST_ARGS)  more for pytest, such as "-m slow" or "tests/theory"'
 	@echo '  REPORT_ARGS=$(REPORT_ARGS)  more for "specworkbench report", such as --quick'
 	@echo '  LAB_ARGS=$(LAB_ARGS)  more for "specworkbench lab"'
+	@echo '  SETTINGS=$(SETTINGS)  what is measured: embedded; with the models at hand also smollm2 and qwen, "embedded smollm2 qwen"'
+	@echo '  VLLM_PYTHON=$(VLLM_PYTHON)  the Python of an environment with vLLM; without it, vLLM is left out'
+	@echo '  RESULTS=$(RESULTS)  the folder of the measured times, as JSON'
+	@echo '  BENCHMARK_ARGS=$(BENCHMARK_ARGS)  more for every benchmark, such as "--runs 10"'
 
 lab: setup
 	$(BIN)/specworkbench lab $(LAB_ARGS)
@@ -50,6 +62,24 @@ test-statistics: setup
 
 report: setup
 	$(BIN)/specworkbench report $(REPORT_ARGS)
+
+# $(call measure,COMMAND,SETTING): one benchmark of one setting, its times written where they belong
+measure = $(BIN)/python -m benchmarks.$(1) --setting $(2) --device $(DEVICE) --json $(RESULTS)/$(1)-$(2).json $(BENCHMARK_ARGS)
+
+# One that fails, for want of a model or of memory, does not keep the others from being run.
+benchmark benchmark-gpu: setup
+	failed=0; \
+	for setting in $(SETTINGS); do \
+	  $(call measure,against_transformers,$$setting) || failed=1; \
+	  $(call measure,engines,$$setting) || failed=1; \
+	done; \
+	if [ -n '$(VLLM_PYTHON)' ]; then $(call measure,against_vllm,smollm2) --vllm-python '$(VLLM_PYTHON)' || failed=1; \
+	else echo 'vLLM is left out; VLLM_PYTHON=PATH names the Python of its environment (see benchmarks/README.md)'; fi; \
+	exit $$failed
+
+benchmark: DEVICE := cpu
+benchmark-gpu: DEVICE := cuda
+benchmark-gpu: RESULTS := $(RESULTS)-cuda
 
 lint: setup
 	$(BIN)/ruff check

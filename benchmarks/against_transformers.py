@@ -1,144 +1,144 @@
-"""Side by side with transformers' `generate` and assisted generation: same models, prompts, sampling, one run.
+"""Side by side with transformers: `generate`, assisted generation and prompt lookup; same models, prompts, sampling.
 
-    python benchmarks/against_transformers.py
-    python benchmarks/against_transformers.py --target ~/models/big --draft ~/models/small --prompts general
+    python -m benchmarks.against_transformers
+    python -m benchmarks.against_transformers --setting smollm2 --runs 5 --json smollm2.json
+    python -m benchmarks.against_transformers --target ~/models/big --draft ~/models/small --prompts general --chat
 
-Every prompt is decoded by every contender in turn, the order rotating, so that a drift of the machine hits all alike.
-Printed are medians over prompts and runs of ms per emitted token, and their ratios. Assisted generation is given a fair
-setting: gamma tokens, schedule "constant", confidence threshold 0, and no top-k of its own.
+Ours records the scalars of every round in all its contenders. transformers' model is its own, loaded as its users load
+it, and its settings are fair: gamma tokens a round, schedule "constant", confidence threshold 0, no top-k of its own,
+nothing from the checkpoint's generation config; its prompt lookup matches n-grams of the same lengths as ours.
 """
 
 from __future__ import annotations
 
-import copy
-import platform
-from collections.abc import Callable
-from time import perf_counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
-import typer
-from rich.console import Console
-from rich.table import Table
-from tqdm import tqdm
-from transformers import GenerationConfig
+from transformers import AutoModelForCausalLM, GenerationConfig
 
-from specworkbench.engine import Decoder, DecodeSettings, LanguageModel, SamplingSettings, load_pair, make_proposer
-from specworkbench.engine.run import library_versions
-from specworkbench.workloads import load_prompts
+from benchmarks.common import Contender, Ratio, Results, measure, start
+from benchmarks.settings import Setting, ours, parser, setting_of
+from specworkbench.engine import DecodeSettings, LanguageModel, check_same_vocabulary, make_proposer
+from specworkbench.engine.proposers import NgramProposer
+from specworkbench.errors import InputError
+from specworkbench.experiments.environment import environment_of
+from specworkbench.paths import embedded_folder
+from specworkbench.workloads import Prompt
 
-Contender = Callable[[str, int], int]
-"""Decodes a prompt with a seed and gives the number of new tokens."""
+AGAINST = {"generate": "plain", "assisted": "draft_model", "lookup": "ngram"}
+"""What of transformers is measured, and what of ours beside it."""
 
 
-def ours(
-    target: LanguageModel, draft: LanguageModel | None, settings: DecodeSettings, capture: str | None
+def untouched(ours: LanguageModel, share_weights: bool) -> Any:
+    """transformers' own model of that name, in the same dtype and place, without the checkpoint's sampling."""
+    folder = embedded_folder(ours.name) or Path(ours.name).expanduser()
+    source = str(folder) if folder.is_dir() else ours.name
+    model = AutoModelForCausalLM.from_pretrained(source, dtype=ours.dtype).to(ours.device).eval()
+    model.generation_config = GenerationConfig()
+    if share_weights:
+        share(model, ours.model)
+    return model
+
+
+def share(theirs: torch.nn.Module, ours: torch.nn.Module) -> None:
+    """Let their parameters lie where ours lie, wherever the two are equal. No value and no shape changes.
+
+    Ours may be a part of one joined weight: a block of its rows, which `linear` reads as it reads a weight of its own.
+    """
+    there = dict(ours.named_parameters())
+    for name, parameter in theirs.named_parameters():
+        if name in there and torch.equal(there[name], parameter):
+            parameter.data = there[name].data
+
+
+def theirs(
+    target: LanguageModel, model: Any, settings: DecodeSettings, chat: bool, draft: Any = None, lookup: bool = False
 ) -> Contender:
-    """This workbench: plain without a draft."""
-
-    def run(prompt: str, seed: int) -> int:
-        proposer = None if draft is None else make_proposer("draft_model", draft=draft)
-        decoder = Decoder(target, proposer, settings=settings, capture=capture, seed=seed)
-        return len(decoder.run(prompt).token_ids)
-
-    return run
-
-
-def theirs(target: LanguageModel, draft: LanguageModel | None, settings: DecodeSettings) -> Contender:
-    """transformers: `generate`, with the draft as assistant where there is one."""
+    """transformers from a prompt's text to token ids on the host; draft: its assistant; lookup: by prompt lookup."""
     sampling = settings.sampling
-    options = {"do_sample": False} if sampling.greedy else {"do_sample": True, "temperature": sampling.temperature}
-    config = GenerationConfig(
-        max_new_tokens=settings.max_new_tokens, top_k=0, top_p=1.0, pad_token_id=0, eos_token_id=None, **options
-    )
-    assistant = {}
-    if draft is not None:
-        model = copy.copy(draft.model)
-        model.generation_config = GenerationConfig(
+    options: dict[str, Any] = {"do_sample": False}
+    if not sampling.greedy:
+        options = {"do_sample": True, "temperature": sampling.temperature, "top_k": 0}
+    if lookup:
+        options |= {
+            "prompt_lookup_num_tokens": settings.gamma,
+            "max_matching_ngram_size": NgramProposer.settings()["max_n"],
+        }
+    if draft is not None:  # how to assist stands in the assistant's config
+        draft.generation_config = GenerationConfig(
             num_assistant_tokens=settings.gamma,
             num_assistant_tokens_schedule="constant",
             assistant_confidence_threshold=0.0,
-            pad_token_id=0,
-            eos_token_id=None,
         )
-        assistant = {"assistant_model": model}
+    config = GenerationConfig(max_new_tokens=settings.max_new_tokens, **options)
 
-    def run(prompt: str, seed: int) -> int:
+    def run(prompt: Prompt, seed: int) -> int:
         torch.manual_seed(seed)
-        ids = torch.tensor([target.encode(prompt)], device=target.device)
-        mask = torch.ones_like(ids)
+        ids = torch.tensor([target.encode(prompt.text, chat)], device=target.device)
         with torch.inference_mode():
-            output = target.model.generate(ids, attention_mask=mask, generation_config=config, **assistant)
-        return output.shape[1] - ids.shape[1]
+            output = model.generate(
+                ids, attention_mask=torch.ones_like(ids), generation_config=config, assistant_model=draft
+            )
+        return len(output[0].tolist()) - ids.shape[1]
 
     return run
 
 
-def measure(contenders: dict[str, Contender], prompts: list[str], runs: int) -> dict[str, np.ndarray]:
-    """{name: (prompts x runs,) ms per emitted token}, interleaved; one warm-up of each is not counted."""
-    names = list(contenders)
-    for name in names:
-        contenders[name](prompts[0], 0)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for turn, (seed, prompt) in enumerate(tqdm([(seed, prompt) for seed in range(runs) for prompt in prompts])):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            started = perf_counter()
-            tokens = contenders[name](prompt, seed)
-            times[name].append((perf_counter() - started) * 1e3 / tokens)
-    return {name: np.array(values) for name, values in times.items()}
+class Pair:
+    """The models of a setting: ours, and transformers' own beside them (target only where there is no draft)."""
+
+    def __init__(self, setting: Setting):
+        self.setting = setting
+        self.target = setting.load(setting.target)
+        self.theirs = untouched(self.target, setting.share_weights)
+        self.draft = self.their_draft = None
+        if "assisted" in setting.against:
+            if setting.draft is None:
+                raise InputError("assisted generation needs a draft; name one with --draft, or leave assisted out")
+            self.draft = setting.load(setting.draft)
+            check_same_vocabulary(self.target, self.draft)
+            self.their_draft = untouched(self.draft, setting.share_weights)
+
+    def contenders(self, temperature: float) -> tuple[dict[str, Contender], list[Ratio]]:
+        """Plain decoding always; of the rest, what the setting asks for."""
+        settings, chat = self.setting.decoding(temperature), self.setting.chat
+        made = {"plain": ours(self.target, None, settings, "none", chat)}
+        ratios = []
+        for kind in self.setting.against:
+            own, other = AGAINST[kind], f"transformers {kind}"
+            made[other] = theirs(
+                self.target, self.theirs, settings, chat,
+                draft=self.their_draft if kind == "assisted" else None, lookup=kind == "lookup",
+            )  # fmt: skip
+            ratios.append(Ratio(f"{other} / our {own}", other, own))
+            if own != "plain":
+                proposer = make_proposer(own, target=self.target, draft=self.draft)
+                made[own] = ours(self.target, proposer, settings, "none", chat)
+                ratios.append(Ratio(f"our speedup: plain / {own}", "plain", own))
+        return made, ratios
 
 
-def show(times: dict[str, np.ndarray], title: str) -> None:
-    """The medians, and the ratios that matter."""
-    medians = {name: float(np.median(values)) for name, values in times.items()}
-    table = Table("contender", "ms per token (median)", "tokens/s", title=title)
-    for name, median in medians.items():
-        table.add_row(name, f"{median:.2f}", f"{1e3 / median:.1f}")
-    console = Console()
-    console.print(table)
-    for what, over, under in (
-        ("plain: transformers / ours", "transformers generate", "plain"),
-        (
-            "speculative: transformers assisted / ours, scalars recorded",
-            "transformers assisted",
-            "speculative, scalars",
-        ),
-        ("recording scalars: with / without", "speculative, scalars", "speculative, no recording"),
-        ("recording top-k: with / without", "speculative, top-k", "speculative, no recording"),
-        ("our speedup: plain / speculative", "plain", "speculative, scalars"),
-    ):
-        console.print(f"{what}: {medians[over] / medians[under]:.3f}", highlight=False)
-
-
-def main(
-    target: str = "embedded",
-    draft: str = "embedded/draft-m",
-    prompts: str = "embedded",
-    per_bucket: int = 4,
-    gamma: int = 4,
-    temperature: list[float] = typer.Option([0.0, 1.0], help="Repeat for several."),
-    max_new_tokens: int = 64,
-    runs: int = 3,
-) -> None:
+def main() -> None:
     """Print the comparison for each temperature."""
-    pair = load_pair(target, draft)
-    untouched = load_pair(target, draft, fused=False)
-    texts = [prompt.text for prompt in load_prompts(prompts, per_bucket=per_bucket)]
-    for value in temperature:
-        settings = DecodeSettings(gamma, max_new_tokens, SamplingSettings(temperature=value), ignore_eos=True)
-        contenders = {
-            "plain": ours(pair[0], None, settings, None),
-            "transformers generate": theirs(untouched[0], None, settings),
-            "speculative, no recording": ours(*pair, settings, None),
-            "speculative, scalars": ours(*pair, settings, "none"),
-            "speculative, top-k": ours(*pair, settings, "top-k"),
-            "transformers assisted": theirs(*untouched, settings),
-        }
-        times = measure(contenders, texts, runs)
-        show(times, f"{target} with {draft}, gamma {gamma}, temperature {value:g}, {len(texts)} prompts x {runs} runs")
-    versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
-    print(f"{versions}; {pair[0].device}, {pair[0].dtype}, {torch.get_num_threads()} threads, {platform.machine()}")
+    options = parser(__doc__)
+    options.add_argument("--against", nargs="+", choices=AGAINST, help="what of transformers is measured")
+    options.add_argument(
+        "--share-weights", action="store_true", default=None, help="both sides read the same copy, to save memory"
+    )
+    arguments = options.parse_args()
+    setting = setting_of(arguments)
+    pair = Pair(setting)
+    prompts = setting.load_prompts()
+    models = [model.describe() for model in (pair.target, pair.draft) if model is not None]
+    results = Results(environment_of(pair.target), asdict(setting) | {"models": models}, arguments.json)
+    for temperature in setting.temperatures:
+        contenders, ratios = pair.contenders(temperature)
+        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens)
+        results.add(setting.title(temperature, len(prompts)), times, ratios)
+    results.close()
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)
