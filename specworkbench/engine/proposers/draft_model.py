@@ -43,10 +43,11 @@ class DraftModelProposer(Proposer):
 
     def prepare(self, context: Context) -> None:
         self._cache.reserve(min(context.longest, self.draft.max_context))
-        for tokens in (1, 2):  # after full acceptance two are new to the draft
-            self.draft.expect(tokens, 1)
-        self.draft.prepare(self._cache)
-        context.sampler.law(self.draft.blank_logits(1))
+        if self.draft.engine == "compiled":
+            for tokens in (1, 2):  # after full acceptance two are new to the draft
+                self.draft.expect(tokens, 1)
+            self.draft.prepare(self._cache)
+            context.sampler.law(self.draft.blank_logits(1))
 
     def prefill(self, context: Context) -> None:
         """Forward the prompt but its last token, as the target does."""
