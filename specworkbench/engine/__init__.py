@@ -1,8 +1,9 @@
 """Real speculative decoding on torch and transformers: models, sampling, caches, proposers, rules, the decode loop."""
 
 from specworkbench.engine.contracts import Context, Decision, Needs, Proposal, Proposer, Verdict, Verifier
+from specworkbench.engine.loading import check_same_vocabulary, embedded_names, load_model, load_pair
 from specworkbench.engine.loop import DecodeSettings, Round, Sequence, decode_rounds
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary, embedded_names, load_model, load_pair
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers import PROPOSERS, make_proposer
 from specworkbench.engine.recording import TraceRecorder
 from specworkbench.engine.run import Decoder, DecodeResult, decode

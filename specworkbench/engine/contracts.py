@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 
 from specworkbench.engine.kvcache import KVCache
-from specworkbench.engine.models import EMBEDDED, load_model
+from specworkbench.engine.loading import EMBEDDED, load_model
 from specworkbench.engine.rng import Chooser
 from specworkbench.engine.sampling import Sampler
 from specworkbench.engine.settings import Described

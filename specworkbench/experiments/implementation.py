@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from specworkbench.engine.contracts import Proposer, Verifier
+from specworkbench.engine.loading import load_model
 from specworkbench.engine.loop import DecodeSettings, decode_rounds
 from specworkbench.engine.loop import Sequence as Decoding
-from specworkbench.engine.models import LanguageModel, load_model
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers import make_proposer
 from specworkbench.engine.rng import Streams, work_dtype
 from specworkbench.engine.verifiers import make_verifier

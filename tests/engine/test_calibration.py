@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from specworkbench.engine.calibration import Calibration, calibration_here, chosen, gain, worth_copying
-from specworkbench.engine.models import load_model
+from specworkbench.engine.loading import load_model
 from specworkbench.engine.products import FORMS, ROWS, Affine
 from specworkbench.equivalence.toys import toy_model
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary, embedded_names, load_model, load_pair
+from specworkbench.engine.loading import check_same_vocabulary, embedded_names, load_model, load_pair
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers import make_proposer
 from specworkbench.errors import InputError
 from tests.engine.toys import toy_model

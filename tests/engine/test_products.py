@@ -20,7 +20,8 @@ from transformers import (
 )
 
 from specworkbench.engine.calibration import Calibration
-from specworkbench.engine.models import LanguageModel, load_model
+from specworkbench.engine.loading import load_model
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.products import (
     FORMS,
     ROWS,

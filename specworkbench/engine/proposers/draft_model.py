@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.loading import check_same_vocabulary
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from specworkbench.engine.heads.feature import FeatureHead
-from specworkbench.engine.models import EMBEDDED, LanguageModel
+from specworkbench.engine.loading import EMBEDDED
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.feature_head import FeatureHeadProposer
 
 

@@ -23,7 +23,8 @@ from specworkbench.engine.heads.checkpoint import Checkpoint
 from specworkbench.engine.heads.dflash import ContextCache, DFlashHead, load_dflash
 from specworkbench.engine.heads.dflash_config import is_dflash
 from specworkbench.engine.heads.feature import over_vocabulary
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.loading import check_same_vocabulary
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.products import describe_products, products_of
 from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing

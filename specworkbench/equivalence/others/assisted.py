@@ -16,8 +16,9 @@ import torch
 import transformers
 from transformers import GenerationConfig
 
+from specworkbench.engine.loading import check_same_vocabulary
 from specworkbench.engine.loop import DecodeSettings
-from specworkbench.engine.models import LanguageModel, check_same_vocabulary
+from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.stopping import Stopping
 from specworkbench.errors import InputError
 

@@ -6,7 +6,7 @@ import torch
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.graphs import Graph
 from specworkbench.engine.compiled.programs import Programs, _shared, programs_dir
-from specworkbench.engine.models import load_model
+from specworkbench.engine.loading import load_model
 from specworkbench.errors import InputError
 from tests.engine.toys import toy_model
 
