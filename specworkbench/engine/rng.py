@@ -7,6 +7,7 @@ trace replays bit for bit, whatever else was drawn before, and no draw is used t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,8 @@ from typing import Protocol
 import numpy as np
 import torch
 
+_OWN = threading.local()
+"""Each thread's generator: to place one anew takes a fraction of making one."""
 STREAMS = ("draft", "accept", "residual", "bonus")
 
 
@@ -35,9 +38,15 @@ class Chooser(Protocol):
 
 def uniforms(seed: int, sequence: int, round_index: int, count: int) -> np.ndarray:
     """(count, 4) float64 uniforms in [0, 1) of one round: a row for each position, a column for each of `STREAMS`."""
-    key = np.array([seed & 0xFFFFFFFFFFFFFFFF, 0], dtype=np.uint64)
-    counter = np.array([0, 0, round_index, sequence], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter)).random((count, len(STREAMS)))
+    if not hasattr(_OWN, "philox"):
+        _OWN.philox = np.random.Philox(0)
+        _OWN.generator = np.random.Generator(_OWN.philox)
+        _OWN.state = _OWN.philox.state | {"buffer_pos": 4}  # of no block is anything left
+    words = _OWN.state["state"]
+    words["key"][:] = seed & 0xFFFFFFFFFFFFFFFF, 0
+    words["counter"][:] = 0, 0, round_index, sequence
+    _OWN.philox.state = _OWN.state
+    return _OWN.generator.random((count, len(STREAMS)))
 
 
 def inverse_cdf(probs: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
