@@ -6,6 +6,7 @@ EXTRAS      ?= engine,lab,dev
 TORCH       ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
+TEST_JOBS   ?= 2
 REPORT_ARGS ?=
 LAB_ARGS    ?=
 SETTINGS       ?= embedded
@@ -44,6 +45,7 @@ help:
 	@echo '  TORCH_INDEX=$(TORCH_INDEX)  where torch comes from, when not from the default index; the CPU build (small):'
 	@echo '                TORCH_INDEX=https://download.pytorch.org/whl/cpu'
 	@echo '  PYTEST_ARGS=$(PYTEST_ARGS)  more for pytest, such as "-m slow" or "tests/theory"'
+	@echo '  TEST_JOBS=$(TEST_JOBS)  processes that run tests side by side; 0 runs them in one, for a debugger'
 	@echo '  REPORT_ARGS=$(REPORT_ARGS)  more for "specworkbench report", such as --quick'
 	@echo '  LAB_ARGS=$(LAB_ARGS)  more for "specworkbench lab"'
 	@echo '  SETTINGS=$(SETTINGS)  what is measured: embedded; with the models at hand also smollm2 and qwen, "embedded smollm2 qwen"'
@@ -55,7 +57,7 @@ lab: setup
 	$(BIN)/specworkbench lab $(LAB_ARGS)
 
 test: lint
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -rs $(PYTEST_ARGS)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -rs -n $(TEST_JOBS) --dist loadfile $(PYTEST_ARGS)
 
 test-statistics: setup
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow -rs tests/equivalence tests/experiments $(PYTEST_ARGS)

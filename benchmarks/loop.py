@@ -3,9 +3,9 @@
     python -m benchmarks.loop
     python -m benchmarks.loop --setting smollm2 --engine compiled
 
-Own is all of a round but the forwards: rows from logits, draws, the rule, the synchronisation, both caches' rollback, and
-recording the scalars until they are on the host. Rounds that the budget shortened do not count. Plain rounds and those of
-the draft model (n-grams, where there is none) are decoded in turn.
+Own is all of a round but the forwards: rows from logits, draws, the rule, the synchronisation, both caches' rollback,
+and recording the scalars until they are on the host. Rounds that the budget shortened do not count. Plain rounds and
+those of the draft model (n-grams, where there is none) are decoded in turn.
 """
 
 from __future__ import annotations

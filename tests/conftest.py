@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub: no test reaches for a network
-CACHE = tempfile.mkdtemp(prefix="specworkbench-")  # no test finds what another run left
-os.environ["SPECWORKBENCH_CACHE"] = CACHE
-atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
+if "PYTEST_XDIST_WORKER" not in os.environ:  # no test finds what another run left; processes of one run share it
+    os.environ["SPECWORKBENCH_CACHE"] = tempfile.mkdtemp(prefix="specworkbench-")
+    atexit.register(shutil.rmtree, os.environ["SPECWORKBENCH_CACHE"], ignore_errors=True)
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch: toy models are faster on one thread
 
 MODELS_ROOT = Path(os.environ.get("SPECWORKBENCH_MODELS") or Path.home() / ".cache/specworkbench/models")
