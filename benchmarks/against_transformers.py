@@ -122,7 +122,7 @@ def main(
 ) -> None:
     """Print the comparison for each temperature."""
     pair = load_pair(target, draft)
-    untouched = load_pair(target, draft, fused=False)
+    untouched = load_pair(target, draft, fused=False, products=False)
     texts = [prompt.text for prompt in load_prompts(prompts, per_bucket=per_bucket)]
     for value in temperature:
         settings = DecodeSettings(gamma, max_new_tokens, SamplingSettings(temperature=value), ignore_eos=True)
