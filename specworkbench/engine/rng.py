@@ -17,6 +17,8 @@ import torch
 
 _OWN = threading.local()
 """Each thread's generator: to place one anew takes a fraction of making one."""
+AHEAD = 16
+"""Rounds whose uniforms are made together."""
 STREAMS = ("draft", "accept", "residual", "bonus")
 
 
@@ -97,7 +99,8 @@ class UniformChooser:
 class RoundUniforms:
     """The uniforms of a round, on the device: draft (most,), accept (n,), drawn (n + 1,) (residual.., bonus).
 
-    pool: (most + 1, 4), all that the round may need, before n, the number proposed, is known.
+    pool: (5, at least most + 1), all that the round may need before n, the number proposed, is known: a row for each of
+    `STREAMS`, and last what is drawn with when as many are proposed as there is room for.
     """
 
     draft: torch.Tensor
@@ -107,28 +110,44 @@ class RoundUniforms:
 
 
 class Streams:
-    """The source of choosers for real decoding: uniforms of the four streams, moved to the device once a round.
+    """The source of choosers for real decoding: uniforms of the four streams, moved to the device some rounds ahead.
 
     draw_row: `inverse_cdf`, or the same in a compiled form.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype, draw_row: DrawRow = inverse_cdf):
         self.seed, self.device, self.dtype, self.draw_row = seed, device, dtype, draw_row
+        self._ahead: tuple[int, int, torch.Tensor] | None = None  # a sequence, a round, the pools from that round on
 
     def for_proposer(self, sequence: int, round_index: int, most: int) -> tuple[Chooser, RoundUniforms]:
         """Chooser of the draft stream for a round of at most `most` guesses; the rule's uniforms come along."""
-        pool = self._to_device(uniforms(self.seed, sequence, round_index, most + 1))
-        draft = pool[:most, 0]
+        pool = self._pool(sequence, round_index, most + 1)
+        draft = pool[0, :most]
         return UniformChooser(None, draft, self.draw_row), RoundUniforms(draft, pool=pool)
 
     def for_verifier(
         self, sequence: int, round_index: int, proposed: int, drafted: RoundUniforms
     ) -> tuple[Chooser, RoundUniforms]:
         """Chooser of the accept stream (nodes 1..n), the residual stream (rows 1..n) and the bonus stream (n + 1)."""
-        _, accept, residual, bonus = drafted.pool[: proposed + 1].unbind(-1)
-        drawn = bonus if proposed == 0 else torch.cat([residual[:proposed], bonus[proposed:]])
-        used = RoundUniforms(drafted.draft, accept[:proposed], drawn)
+        pool = drafted.pool
+        full = proposed + 1 == pool.shape[1]
+        drawn = pool[4] if full else torch.cat([pool[2, :proposed], pool[3, proposed : proposed + 1]])
+        used = RoundUniforms(drafted.draft, pool[1, :proposed], drawn)
         return UniformChooser(used.accept, used.drawn, self.draw_row), used
+
+    def _pool(self, sequence: int, round_index: int, count: int) -> torch.Tensor:
+        """(5, at least count), see `RoundUniforms`."""
+        if self._ahead is not None:
+            of, first, pools = self._ahead
+            if of == sequence and 0 <= round_index - first < AHEAD and pools.shape[-1] >= count:
+                return pools[round_index - first]
+        values = np.empty((AHEAD, len(STREAMS) + 1, count))
+        for ahead in range(AHEAD):
+            values[ahead, :4] = uniforms(self.seed, sequence, round_index + ahead, count).T
+        values[:, 4, :-1], values[:, 4, -1] = values[:, 2, :-1], values[:, 3, -1]
+        pools = self._to_device(values)
+        self._ahead = sequence, round_index, pools
+        return pools[0]
 
     def _to_device(self, values: np.ndarray) -> torch.Tensor:
         if self.dtype == torch.float32:  # rounding to float32 must not reach 1.0

@@ -11,7 +11,7 @@ import torch
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.programs import Programs
 from specworkbench.engine.contracts import Proposal, Verdict, Verifier, summarised
-from specworkbench.engine.rng import STREAMS, Chooser, UniformChooser, inverse_cdf
+from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import SamplingSettings, probabilities
 from specworkbench.engine.verifiers.chain import ChainVerifier
 
@@ -43,9 +43,7 @@ class CompiledRound:
         proposal = Proposal(
             torch.zeros(n, dtype=torch.int64, device=rows.device), None if certain else rows[:n].clone()
         )
-        uniforms = rows.new_zeros(n + 1, len(STREAMS))  # as they come: columns of one pool
-        drawn = rows.new_zeros(n + 1) if n else uniforms[:, 3]
-        self.verify(proposal, rows, UniformChooser(uniforms[:n, 1], drawn))
+        self.verify(proposal, rows, UniformChooser(rows.new_zeros(n), rows.new_zeros(n + 1)))
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """As `Verifier.verify`."""
