@@ -26,6 +26,9 @@ from specworkbench.errors import InputError
 from specworkbench.experiments.files import to_json, write_whole
 from specworkbench.workloads import Prompt
 
+WIDTH = 120
+"""Columns of what is printed, whether a terminal reads it or a file."""
+
 Contender = Callable[[Prompt, int], int]
 """Decodes a prompt with a seed, from start to end, and gives the number of new tokens."""
 
@@ -131,7 +134,7 @@ class Results:
             "settings": settings,
             "parts": [],
         }
-        self._console = Console(highlight=False)
+        self._console = Console(highlight=False, width=WIDTH, soft_wrap=True)
 
     def add(self, title: str, times: Times, ratios: Sequence[Ratio]) -> None:
         """One table of medians and the ratios below it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 from benchmarks.common import Contender
 from specworkbench.engine import Decoder, DecodeSettings, LanguageModel, Proposer, SamplingSettings, load_model
@@ -58,9 +59,9 @@ class Setting:
 
     def title(self, temperature: float, count: int) -> str:
         """count: prompts."""
-        draft = f" with {self.draft}" if self.draft else ""
+        names = [Path(name).name if Path(name).is_absolute() else name for name in (self.target, self.draft) if name]
         return (
-            f"{self.target}{draft}, gamma {self.gamma}, temperature {temperature:g}, "
+            f"{' with '.join(names)}, gamma {self.gamma}, temperature {temperature:g}, "
             f"{count} prompts x {self.runs} runs, {self.max_new_tokens} tokens each"
         )
 
@@ -68,7 +69,9 @@ class Setting:
 _REAL = {"prompts": "general", "buckets": ("coding",), "chat": True}
 SETTINGS = {
     "embedded": Setting(),
-    "smollm2": Setting(str(models_dir() / "smollm2"), None, **_REAL, against=("generate", "lookup")),
+    "smollm2": Setting(
+        str(models_dir() / "smollm2"), None, **_REAL, against=("generate", "lookup"), max_new_tokens=128,
+    ),
     "qwen": Setting(
         str(models_dir() / "qwen-1.5b"), str(models_dir() / "qwen-0.5b"), **_REAL, against=("generate", "assisted"),
         share_weights=True, per_bucket=2, runs=2,
