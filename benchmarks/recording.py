@@ -101,11 +101,12 @@ def main(
     gamma: int = 4,
     temperature: float = 1.0,
     top_k: int = 32,
+    engine: str = "eager",
     max_new_tokens: list[int] = typer.Option([64, 256], help="Repeat for several."),
     runs: int = 3,
 ) -> None:
     """Print the comparison for each length of the output."""
-    pair = load_pair(target, draft)
+    pair = load_pair(target, draft, engine=engine)
     texts = [prompt.text for prompt in load_prompts(prompts, per_bucket=per_bucket)]
     for limit in max_new_tokens:
         settings = DecodeSettings(gamma, limit, SamplingSettings(temperature=temperature), ignore_eos=True)
