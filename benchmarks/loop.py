@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -95,7 +96,7 @@ def main() -> None:
         console.print(table)
     console.print(", ".join(f"{name} {value}" for name, value in found["environment"].items()))
     if arguments.json:
-        write_whole(arguments.json, to_json(found, indent=1) + "\n")
+        write_whole(Path(arguments.json), to_json(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
