@@ -25,19 +25,20 @@ def measure(
     the row; distance, sum |p - q|, and overweight_p, p of the draft-overweight set. (rounds,) each, of p and of q:
     drawn_prob and drawn_above, of the drawn tokens.
     """
+    kinds, stack, _ = rows.shape
     entropy = torch.clamp(rows, min=torch.finfo(rows.dtype).tiny, out=scratch).log_().mul_(rows).sum(-1).neg_()
     prob, above = _looked_up(rows, tokens, scratch)
     total = rows.sum(-1)
-    again = scratch[:, : at.shape[0]]
-    for source, place in zip(rows, again, strict=True):
-        torch.index_select(source, 0, at, out=place)
+    places = torch.cat([at + kind * stack for kind in range(kinds)])
+    again = torch.index_select(rows.flatten(0, 1), 0, places, out=scratch.flatten(0, 1)[: len(places)])
+    again = again.unflatten(0, (kinds, -1))
     drawn_prob, drawn_above = _looked_up(again, drawn, again)
     of_both = {
         "prob": prob, "above": above, "entropy": entropy, "total": total,
         "drawn_prob": drawn_prob, "drawn_above": drawn_above,
     }  # fmt: skip
-    numbers = {f"{name}_{'pq'[i]}": parts[i] for name, parts in of_both.items() for i in range(rows.shape[0])}
-    if rows.shape[0] == 1:
+    numbers = {f"{name}_{'pq'[i]}": parts[i] for name, parts in of_both.items() for i in range(kinds)}
+    if kinds == 1:
         return numbers | _against_certain(prob[0], total[0], drawn == tokens[at])
     difference = torch.sub(*rows, out=scratch[0])
     lighter = torch.lt(difference, 0, out=scratch[1])
