@@ -3,10 +3,10 @@
     python benchmarks/forward.py
     python benchmarks/forward.py --model ~/models/small --model ~/models/big --runs 15 --out forward.json
 
-Four ways over the same weights, which are held once: transformers' own forward, the same with its linear layers sped
-up, the fused forward, and the fused forward with torch's own products. In every run each of them forwards each number
-of tokens once after the same context, in rotating order, so that a drift of the machine hits all alike. Printed are
-medians of ms, v(n) = T(n) / T(1) over the fastest T(1) of all, and ratios of medians to transformers.
+Four ways over the same weights, which are held once but for packed copies: transformers' own forward, the same with its
+linear layers sped up, the fused forward, and the fused forward with torch's own products. In every run each of them
+forwards each number of tokens once after the same context, in rotating order, so that a drift of the machine hits all
+alike. Printed are medians of ms, v(n) = T(n) / T(1) over the fastest T(1) of all, and ratios of medians.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ from specworkbench.engine import LanguageModel, load_model
 from specworkbench.experiments.environment import environment_of
 
 TOKENS = (1, 2, 5, 9)
-TRANSFORMERS, SPED_UP, FUSED, FUSED_PLAIN = "transformers", "transformers, sped up", "fused", "fused, torch's products"
+TRANSFORMERS = "transformers"
+WAYS = {
+    TRANSFORMERS: {"fused": False, "products": False},
+    "sped-up": {"fused": False, "products": True},
+    "fused": {"fused": True, "products": True},
+    "fused-plain": {"fused": True, "products": False},
+}
+"""Options of a language model, by the name of the way."""
 Times = dict[tuple[str, int], np.ndarray]
 """{(way, tokens): (runs,) ms}."""
 
@@ -43,22 +50,16 @@ class Way:
     forward: Callable[[int], None]
 
 
-def ways_of(name: str, dtype: str | None, context: int) -> dict[str, Way]:
-    """The four ways over one set of weights."""
-    fused = load_model(name, dtype=dtype, device="cpu")
-
-    def other(**options: bool) -> LanguageModel:
-        parameters = {id(parameter): parameter for parameter in fused.model.parameters()}
-        modules = copy.deepcopy(fused.model, parameters)  # new modules over the same parameters
-        return LanguageModel(modules, fused.tokenizer, name, **options)
-
-    models = {
-        TRANSFORMERS: other(fused=False, products=False),
-        SPED_UP: other(fused=False),
-        FUSED: fused,
-        FUSED_PLAIN: other(products=False),
-    }
-    return {way: Way(model, forwarding(model, context)) for way, model in models.items()}
+def ways_of(name: str, dtype: str | None, context: int, names: list[str]) -> dict[str, Way]:
+    """Ways over one set of weights."""
+    loaded = load_model(name, dtype=dtype, device="cpu", **WAYS[TRANSFORMERS])
+    ways = {}
+    for way in names:
+        parameters = {id(parameter): parameter for parameter in loaded.model.parameters()}
+        modules = copy.deepcopy(loaded.model, parameters)  # new modules over the same parameters
+        model = LanguageModel(modules, loaded.tokenizer, name, **WAYS[way])
+        ways[way] = Way(model, forwarding(model, context))
+    return ways
 
 
 def forwarding(model: LanguageModel, context: int) -> Callable[[int], None]:
@@ -113,9 +114,9 @@ def show(name: str, figures: dict[str, dict[str, dict[int, float]]], ways: dict[
             ms, v, ratio = (of_way[kind][n] for kind in ("ms", "v", "over_transformers"))
             table.add_row(way if n == TOKENS[0] else "", str(n), f"{ms:.1f}", f"{v:.2f}", f"{ratio:.2f}")
     console.print(table)
-    for way in (SPED_UP, FUSED):
-        used = ways[way].model.describe()["products"]
-        console.print(f"{way}: packed copies of {used['packed_bytes'] / 2**20:.0f} MiB; {used['forms']}")
+    for name, way in ways.items():
+        if used := way.model.describe()["products"]:
+            console.print(f"{name}: packed copies of {used['packed_bytes'] / 2**20:.0f} MiB; {used['forms']}")
 
 
 def main(
@@ -123,21 +124,22 @@ def main(
     dtype: str | None = None,
     context: int = typer.Option(64, help="Tokens cached before."),
     runs: int = 15,
+    way: list[str] = typer.Option(list(WAYS), help="Fewer ways take less memory; transformers is always among them."),
     out: str | None = typer.Option(None, help="A file for all figures, JSON."),
 ) -> None:
     """Print the comparison for each model."""
     quiet_transformers()
     results = []
     for name in model:
-        ways = ways_of(name, dtype, context)
+        ways = ways_of(name, dtype, context, list(dict.fromkeys([TRANSFORMERS, *way])))
         times = measure(ways, runs)
-        figures, environment = figures_of(times), environment_of(ways[FUSED].model)
+        figures, environment = figures_of(times), environment_of(ways[TRANSFORMERS].model)
         show(name, figures, ways, runs)
         results.append(
             {
                 "model": name, "context": context, "runs": runs, "environment": environment, "figures": figures,
-                "products": {way: ways[way].model.describe()["products"] for way in ways},
-                "ms": {f"{way}, {n} tokens": values.tolist() for (way, n), values in times.items()},
+                "products": {name: one.model.describe()["products"] for name, one in ways.items()},
+                "ms": {f"{name}, {n} tokens": values.tolist() for (name, n), values in times.items()},
             }
         )  # fmt: skip
         del ways

@@ -25,16 +25,16 @@ Times = dict[int, dict[str, float]]
 Clock = Callable[[], float]
 """Seconds."""
 
-COLD_BYTES, LAYERS = 2**26, 32
+COLD_BYTES, LAYERS = 3 * 2**24, 16
 """Forms are timed on so many bytes of weights, at least two of them, shortened to half of that, and at most LAYERS."""
-TURNS, LEAST_TURNS, SECONDS = 7, 3, 0.008
+TURNS, LEAST_TURNS, SECONDS = 5, 3, 0.005
 """How often a form is timed, and how often at least where that takes longer than SECONDS for a number of rows."""
-HOPELESS = 2.0
-"""A form that takes so many times as long as the fastest is timed only twice."""
+HOPELESS = 2.5
+"""A form that takes so many times as long as the fastest is timed only once."""
 LEAST_WORKED = 0.9
 """Where this thread is running for a smaller share of the time, the machine is busy and its times say little."""
 ROUNDING = 8.0
-"""Roundings of the sum of absolute terms by which a form may differ from the plain product."""
+"""Roundings of the product of the two rows' norms by which a form may differ from the plain product."""
 
 
 @torch.inference_mode()
@@ -72,6 +72,9 @@ def _measured(
 @contextlib.contextmanager
 def _on_threads(threads: int) -> Iterator[None]:
     before = torch.get_num_threads()
+    if threads == before:
+        yield
+        return
     torch.set_num_threads(threads)
     try:
         yield
@@ -91,9 +94,9 @@ def cold_weights(shape: Shape, dtype: torch.dtype) -> list[torch.Tensor]:
     """
     out, width = shape
     pool, step = _pool(dtype), BLOCKS_PER_THREAD * torch.get_num_threads()
-    excess = out * width - pool.numel() // 2
+    excess = out - pool.numel() // 2 // width
     if excess > 0:
-        out = max(out - math.ceil(excess / (width * step)) * step, out % step + step)
+        out -= min(math.ceil(excess / step), (out - 1) // step) * step
     apart = math.ceil(out * width / 1024) * 1024
     count = min(pool.numel() // apart, LAYERS)
     if count < 2:
@@ -123,7 +126,7 @@ def _prepared(form: Form, weights: Sequence[torch.Tensor]) -> list[torch.Tensor]
 def _comparison(x: torch.Tensor, weight: torch.Tensor) -> Callable[[Form, torch.Tensor], bool]:
     """Tells whether a form computes at all, and gives the plain product up to the rounding of its sums."""
     plain = functional.linear(x, weight)
-    bound = ROUNDING * torch.finfo(x.dtype).eps * functional.linear(x.abs(), weight.abs())
+    bound = ROUNDING * torch.finfo(x.dtype).eps * x.norm(dim=1).unsqueeze(1) * weight.norm(dim=1)
 
     def agrees(form: Form, operand: torch.Tensor) -> bool:
         try:
@@ -149,7 +152,7 @@ def _race(runs: Mapping[str, Callable[[int], float]], next_weight: Iterator[int]
     """The least seconds of each form; they run in turn, each on the next weight."""
     least, started = dict.fromkeys(runs, math.inf), clock()
     for turn in range(1, TURNS + 1):
-        limit = HOPELESS * min(least.values()) if turn > 2 else math.inf
+        limit = HOPELESS * min(least.values()) if turn > 1 else math.inf
         for name, run in runs.items():
             if least[name] <= limit:
                 least[name] = min(least[name], run(next(next_weight)))

@@ -106,7 +106,8 @@ class Product:
     """x @ weight.T + bias for x (n, in), by the form chosen for n rows: (n, out), contiguous, without gradients.
 
     weight, bias, sources: see `Affine`; forms: {rows: name} for each of ROWS, all plain when not given; packed:
-    oneDNN's copy of the weight, None where no form uses one. It is made anew when a source was changed in place.
+    oneDNN's copy of the weight, None where no form uses one. It is made anew when a source was changed in place (other
+    than through its `.data`, which torch does not count).
     """
 
     def __init__(

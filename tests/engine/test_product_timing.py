@@ -118,7 +118,7 @@ def test_slow_forms_are_given_up_and_long_times_taken_less_often():
     forms = {"plain": plain_of(time), "turned": time.form("turned", 1.0)}
     time.measured(forms)
     timed = [name for name, rows, _ in time.runs if rows == 5][2:]
-    assert timed.count("turned") == 2 and timed.count("plain") == LEAST_TURNS
+    assert timed.count("turned") == 1 and timed.count("plain") == LEAST_TURNS
 
 
 def test_a_busy_machine_is_noticed_but_one_thread_can_be_timed_there():
@@ -144,7 +144,7 @@ def test_random_numbers_of_others_are_not_touched():
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("shape", [(64, 64), (50257, 768), (1003, 20000), (7, 2**22), (151936, 1536)])
+@pytest.mark.parametrize("shape", [(64, 64), (50257, 768), (1003, 20000), (7, 2**20), (17, 2**20), (151936, 1536)])
 def test_weights_are_many_and_together_larger_than_a_cache(shape):
     weights = cold_weights(shape, torch.float32)
     assert 2 <= len(weights) <= LAYERS and len({weight.data_ptr() for weight in weights}) == len(weights)
@@ -152,5 +152,6 @@ def test_weights_are_many_and_together_larger_than_a_cache(shape):
     assert len(weights) == LAYERS or size >= COLD_BYTES / 2
     block = 8 * torch.get_num_threads()
     assert all(weight.shape[1] == shape[1] and weight.shape[0] % block == shape[0] % block for weight in weights)
+    assert all(0 < weight.shape[0] <= shape[0] for weight in weights)
     assert all(weight.is_contiguous() and weight.data_ptr() % 64 == 0 for weight in weights)
-    assert size <= max(COLD_BYTES, 2 * 4 * shape[1] * 2 * block)
+    assert size <= max(COLD_BYTES, 2 * 4 * shape[1] * block)
