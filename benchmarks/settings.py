@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from benchmarks.common import Contender
 from specworkbench.engine import Decoder, DecodeSettings, LanguageModel, Proposer, SamplingSettings, load_model
-from specworkbench.errors import InputError
 from specworkbench.paths import models_dir
 from specworkbench.workloads import Prompt, load_prompts
 
@@ -46,16 +44,8 @@ class Setting:
         return load_prompts(self.prompts, buckets=self.buckets or None, per_bucket=self.per_bucket)
 
     def load(self, name: str, engine: str | None = None) -> LanguageModel:
-        """A model for our side. engine: instead of the setting's own.
-
-        Raises `InputError` where an engine is named and this version has only one.
-        """
-        chosen = engine or self.engine
-        if chosen is None:
-            return load_model(name, dtype=self.dtype, device=self.device)
-        if "engine" not in inspect.signature(load_model).parameters:
-            raise InputError(f"the engine {chosen!r} cannot be chosen: this version has only one; leave --engine out")
-        return load_model(name, dtype=self.dtype, device=self.device, engine=chosen)
+        """A model for our side. engine: instead of the setting's own."""
+        return load_model(name, dtype=self.dtype, device=self.device, engine=engine or self.engine or "eager")
 
     def title(self, temperature: float, count: int) -> str:
         """count: prompts."""
@@ -97,7 +87,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     add("--runs", type=int, help="seeds of each prompt")
     add("--dtype", help="float32, bfloat16, ... [default: float32 on a CPU, else the checkpoint's own]")
     add("--device", help="cuda, mps, cpu [default: the best there is]")
-    add("--engine", help="of our own side: eager or compiled, where this version has both")
+    add("--engine", help="of our own side: eager or compiled [default: eager]")
     add("--json", metavar="FILE", help="write all times, figures and the environment")
     return made
 

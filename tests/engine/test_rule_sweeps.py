@@ -88,11 +88,12 @@ def with_twins(low, high, dtype, fused, vocab):
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "transformers"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("low, high, vocab", [(0, 1, 5), (2, 13, 16), (5, 14, 24)])
+@pytest.mark.parametrize("low, high, vocab", [(0, 1, 5), (2, 11, 16), (5, 14, 24)])
 def test_of_equal_logits_the_lowest_id_wins_in_single_rows_and_in_blocks(low, high, vocab, dtype, fused):
     """Two equal rows of the output matrix give equal logits, and every rule takes the first of them.
 
-    In float32 only for tokens before the last multiple of 16: a product of one row may sum the rest in another order.
+    Not for the last tokens of all: a product may sum the rows beyond its last whole block in another order. How wide a
+    block is depends on dtype and processor.
     """
     target = with_twins(low, high, dtype, fused, vocab)
     for rows in range(1, 10):

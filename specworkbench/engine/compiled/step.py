@@ -22,7 +22,7 @@ class Step(nn.Module):
 
     def __init__(self, fused: FusedForward, shape: tuple[int, int], layers: tuple[int, ...], capacity: int):
         super().__init__()
-        self._fused, self._rows, self._wanted, self._capacity = fused, shape[1], layers, capacity
+        self._fused, self._rows, self._wanted = fused, shape[1], layers
         self._form = forms(fused, shape)
         self.constants: dict[str, torch.Tensor] = {}
         self._name("embedding", fused.embedding)
