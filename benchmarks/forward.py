@@ -51,15 +51,15 @@ class Way:
 
 
 def ways_of(name: str, dtype: str | None, context: int, names: list[str]) -> dict[str, Way]:
-    """Ways over one set of weights."""
+    """Ways over one set of weights. The fused ones are made first: they lay weights side by side."""
     loaded = load_model(name, dtype=dtype, device="cpu", **WAYS[TRANSFORMERS])
     ways = {}
-    for way in names:
+    for way in sorted(names, key=lambda way: not WAYS[way]["fused"]):
         parameters = {id(parameter): parameter for parameter in loaded.model.parameters()}
         modules = copy.deepcopy(loaded.model, parameters)  # new modules over the same parameters
         model = LanguageModel(modules, loaded.tokenizer, name, **WAYS[way])
         ways[way] = Way(model, forwarding(model, context))
-    return ways
+    return {way: ways[way] for way in names}
 
 
 def forwarding(model: LanguageModel, context: int) -> Callable[[int], None]:
