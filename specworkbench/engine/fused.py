@@ -113,9 +113,9 @@ class FusedForward:
                 hidden[wanted[index]] = x
             x = self._attend(layer, x, cos, sin, mask, cache)
             x = x + _gated(layer, _normed(x, layer.before_mlp))
-        x = _normed(x, self.norm)
-        if len(self.layers) in wanted:
-            hidden[wanted[len(self.layers)]] = x
+        if len(self.layers) not in wanted:
+            return self.head(_normed(x if rows is None else x[-rows:], self.norm)), hidden
+        hidden[wanted[len(self.layers)]] = x = _normed(x, self.norm)
         return self.head(x if rows is None else x[-rows:]), hidden
 
     def new_cache(self) -> PreallocatedCache:

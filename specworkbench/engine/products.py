@@ -106,8 +106,9 @@ class Product:
     """x @ weight.T + bias for x (n, in), by the form chosen for n rows: (n, out), contiguous, without gradients.
 
     weight, bias, sources: see `Affine`; forms: {rows: name} for each of ROWS, all plain when not given; packed:
-    oneDNN's copy of the weight, None where no form uses one. It is made anew when a source was changed in place (other
-    than through its `.data`, which torch does not count).
+    oneDNN's copy of the weight, None where no form uses one; lanes: the copy that compiled steps read, if there is one
+    (`engine.compiled.lanes`). `packed` is made anew when a source was changed in place (other than through its `.data`,
+    which torch does not count).
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Product:
     ):  # fmt: skip
         self.weight, self.bias = weight, bias
         self.forms = forms or dict.fromkeys(ROWS, "plain")
+        self.lanes: torch.Tensor | None = None
         self._sources = [source for source in sources or (weight,) if not source.is_inference()]
         self._prepare()
 
@@ -124,7 +126,7 @@ class Product:
         return self.forms[ROWS[min(bisect_left(ROWS, rows), len(ROWS) - 1)]]
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        if self.packed is not None and self._changes() != self._prepared_at:
+        if self.packed is not None and self.changes() != self._prepared_at:
             self._prepare()
         rows = x.shape[0]
         compute, operand = self._by_rows[rows if rows < ROWS[-1] else ROWS[-1]]
@@ -132,8 +134,18 @@ class Product:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes that the packed copy adds to those of the weight."""
-        return 0 if self.packed is None else torch.ops.mkldnn._nbytes(self.packed)
+        """Bytes that copies add to those of the weight."""
+        packed = 0 if self.packed is None else torch.ops.mkldnn._nbytes(self.packed)
+        return packed + (0 if self.lanes is None else self.lanes.nbytes)
+
+    def unpack(self) -> None:
+        """Give up oneDNN's copy; what it served is computed plainly."""
+        self.forms = {rows: "plain" if name == "packed" else name for rows, name in self.forms.items()}
+        self._prepare()
+
+    def changes(self) -> int:
+        """How often the weight was changed in place."""
+        return sum([source._version for source in self._sources])
 
     def computes(self, layer: nn.Linear) -> bool:
         """Whether this is still the product of that layer: nobody has given it other tensors."""
@@ -142,15 +154,12 @@ class Product:
     @torch.no_grad()
     def _prepare(self) -> None:
         weight = self.weight.detach()
-        self._address, self._prepared_at = weight.data_ptr(), self._changes()
+        self._address, self._prepared_at = weight.data_ptr(), self.changes()
         operands = {name: FORMS[name].prepare(weight) for name in {"plain", *self.forms.values()}}
         names = ["plain", *(self.form(rows) for rows in range(1, ROWS[-1] + 1))]  # no row at all comes first
         self._by_rows = [(FORMS[name].compute, operands[name]) for name in names]
         self.packed = operands.get("packed")
 
-    def _changes(self) -> int:
-        """How often the weight was changed in place."""
-        return sum([source._version for source in self._sources])
 
 
 class ProductLinear(nn.Linear):

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from specworkbench.engine.compiled.graphs import Graph
+from specworkbench.engine.compiled.lanes import Lanes
 from specworkbench.engine.compiled.programs import Build, Program, Programs
-from specworkbench.engine.compiled.step import NORMS, Step, forms
+from specworkbench.engine.compiled.step import NORMS, Step
 from specworkbench.engine.fused import FusedForward
 from specworkbench.engine.preallocated import PreallocatedCache
 
@@ -22,6 +23,7 @@ class CompiledForward:
 
     def __init__(self, fused: FusedForward, name: str):
         self.fused, self.name, self.programs = fused, name, Programs()
+        self._lanes = None if fused.embedding.is_cuda else Lanes(fused.products)
         self._expected: set[tuple[int, int]] = set()
         self._lengths = torch.empty(0, dtype=torch.int64)
 
@@ -46,7 +48,10 @@ class CompiledForward:
         return logits, dict(zip(wanted, hidden, strict=True))
 
     def prepare(self, cache: PreallocatedCache, layers: Sequence[int] = ()) -> None:
-        """Make the programs of all that is expected, for a cache of this size."""
+        """Make the programs of all that is expected, for a cache of this size, and see that they have the weights as
+        they are now."""
+        if self._lanes is not None:
+            self._lanes.update()
         for shape in sorted(self._expected):
             ids = torch.zeros(shape[0], dtype=torch.int64, device=self.fused.embedding.device)
             self._program(shape, tuple(layers), ids, self._length(cache.length), cache)
@@ -86,7 +91,6 @@ class CompiledForward:
             "rows": shape[1],
             "layers": layers,
             "heads": (fused.heads, fused.kv_heads, fused.head_dim, fused.scaling),
-            "forms": sorted(forms(fused, shape).items()),
             "norms": [[getattr(layer, part) and getattr(layer, part)[1] for part in NORMS] for layer in fused.layers],
             "last_norm": fused.norm[1],
             "activations": [str(layer.activation) for layer in fused.layers],

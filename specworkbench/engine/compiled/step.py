@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from specworkbench.engine.compiled.lanes import MOST_ROWS, summed
 from specworkbench.engine.fused import FusedForward
-from specworkbench.engine.products import FORMS, Product
+from specworkbench.engine.products import Product
 
 PRODUCTS = ("mixed", "attention_out", "gate_up", "down")
 NORMS = ("before_attention", "query_norm", "key_norm", "before_mlp")
@@ -23,8 +26,9 @@ class Step(nn.Module):
     def __init__(self, fused: FusedForward, shape: tuple[int, int], layers: tuple[int, ...], capacity: int):
         super().__init__()
         self._fused, self._rows, self._wanted = fused, shape[1], layers
-        self._form = forms(fused, shape)
+        self._summed = not fused.embedding.is_cuda and shape[0] <= MOST_ROWS
         self.constants: dict[str, torch.Tensor] = {}
+        self._outs: dict[str, int] = {}
         self._name("embedding", fused.embedding)
         self._name("norm", fused.norm[0])
         for table in ("cos", "sin"):
@@ -58,19 +62,23 @@ class Step(nn.Module):
         products = {part: self._product(f"{part}_{place}") for part in PRODUCTS}
         return replace(layer, number=place, **norms, **products)
 
-    def _name(self, name: str, tensor: torch.Tensor, held: torch.Tensor | None = None) -> None:
+    def _name(self, name: str, tensor: torch.Tensor) -> None:
         """A buffer for the export, and what takes its place when the program is loaded."""
         self.register_buffer(name, tensor.detach())
-        self.constants[name] = tensor.detach() if held is None else held
+        self.constants[name] = tensor.detach()
 
     def _name_product(self, name: str, product: Product) -> None:
-        self._name(name, product.weight, product.packed if self._form[name] == "packed" else None)
+        in_lanes = self._summed and product.lanes is not None
+        self._name(name, product.lanes if in_lanes else product.weight)
+        self._outs[name] = product.weight.shape[0]
         if product.bias is not None:
             self._name(f"{name}_bias", product.bias)
 
-    def _product(self, name: str) -> Any:
-        weight, bias, form = getattr(self, name), getattr(self, f"{name}_bias", None), self._form[name]
-        return lambda x: product(x, weight, bias, form)
+    def _product(self, name: str) -> Callable[[torch.Tensor], torch.Tensor]:
+        weight, bias = getattr(self, name), getattr(self, f"{name}_bias", None)
+        if self._summed:
+            return partial(summed, weight=weight, bias=bias, out=self._outs[name])
+        return partial(functional.linear, weight=weight, bias=bias)
 
 
 class Slots:
@@ -103,26 +111,3 @@ class Slots:
         scores = torch.bmm(query.reshape(kv_heads, -1, head_dim), keys.transpose(1, 2)) * scaling
         weights = (scores.view(kv_heads, -1, n, slots) + self._hidden).softmax(-1)
         return torch.bmm(weights.view(kv_heads, -1, slots), values).view(heads, n, head_dim)
-
-
-def forms(fused: FusedForward, shape: tuple[int, int]) -> dict[str, str]:
-    """How each product of a step is computed, by name.
-
-    A single row is reduced: sums over the rows of a weight, which run at the memory's speed once they are compiled.
-    """
-    tokens, rows = shape
-    named = {"head": (fused.head, rows)}
-    for place, layer in enumerate(fused.layers):
-        named |= {f"{part}_{place}": (getattr(layer, part), tokens) for part in PRODUCTS}
-    if fused.embedding.is_cuda:
-        return dict.fromkeys(named, "plain")
-    return {name: "reduced" if n == 1 else product.form(n) for name, (product, n) in named.items()}
-
-
-def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, form: str) -> torch.Tensor:
-    """x (n, in) @ weight.T + bias by one of the forms; weight: (out, in), packed by oneDNN once the program runs."""
-    if form == "reduced":
-        y = (weight * x).sum(-1).unsqueeze(0)
-        return y if bias is None else y + bias
-    chosen = FORMS[form]
-    return chosen.compute(x, weight if chosen.copies else chosen.prepare(weight), bias)

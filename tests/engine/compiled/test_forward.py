@@ -20,7 +20,7 @@ BUILDS = {
     NORMED: lambda: Qwen3ForCausalLM(Qwen3Config(**SMALL)).double(),
 }
 NEAR = {torch.float32: 1e-4, torch.float64: 1e-10}
-SHAPES = ((1, 1), (4, 4))
+SHAPES = ((1, 1), (2, 1), (4, 4))
 IDS = torch.randint(0, 7, (2 * LEAST_CAPACITY,), generator=torch.Generator().manual_seed(0))
 
 
@@ -45,7 +45,7 @@ def test_rows_and_hidden_states_are_those_of_a_fresh_forward_after_any_rollback(
     compiled.forward(IDS[:3], cache)
     held += IDS[:3].tolist()
     for _ in range(30):
-        n = draws.choice([1, 1, 2, 4, 4, 4])  # two at once are not expected: they run eagerly on the same cache
+        n = draws.choice([1, 1, 3, 4, 4, 4])  # three at once are not expected: they run eagerly on the same cache
         ids = [draws.randrange(7) for _ in range(n)]
         step = compiled.forward(torch.tensor(ids), cache, layers=(1, -1))
         fresh = eager.forward(torch.tensor(held + ids), eager.new_cache(), layers=(1, -1))
@@ -57,6 +57,12 @@ def test_rows_and_hidden_states_are_those_of_a_fresh_forward_after_any_rollback(
         held += ids[: n - back]
     made = [cost.name for cost in compiled._compiled.programs.costs]
     assert [name.split()[5] for name in sorted(made)] == ["1", "4"]
+
+
+def test_fewer_rows_than_tokens_are_the_last_ones(pair):
+    rows = [model.forward(IDS[:2], model.new_cache(), rows=1).logits for model in pair]
+    assert torch.allclose(*rows, atol=NEAR[rows[0].dtype]) and rows[0].shape == (1, 7)
+    assert "over 2 tokens" in pair[1]._compiled.programs.costs[-1].name
 
 
 def test_what_stands_beyond_the_length_is_not_seen(pair):
@@ -73,12 +79,15 @@ def test_what_stands_beyond_the_length_is_not_seen(pair):
 def test_the_weights_are_the_models_own(pair):
     _, compiled = pair
     before = compiled.forward(IDS[:1], compiled.new_cache(), layers=(1, -1)).logits
-    norm = compiled.model.model.norm.weight
-    with torch.no_grad():
-        norm.mul_(2.0)
-        after = compiled.forward(IDS[:1], compiled.new_cache(), layers=(1, -1)).logits
-        norm.div_(2.0)
-    assert torch.allclose(after, 2 * before, atol=NEAR[compiled.dtype])
+    for weight in (compiled.model.model.norm.weight, compiled.model.lm_head.weight):
+        with torch.no_grad():
+            weight.mul_(2.0)
+            cache = compiled.new_cache()
+            compiled.prepare(cache, layers=(1, -1))  # as the start of a decoding does
+            after = compiled.forward(IDS[:1], cache, layers=(1, -1)).logits
+            weight.div_(2.0)
+        assert torch.allclose(after, 2 * before, atol=NEAR[compiled.dtype])
+    compiled.prepare(compiled.new_cache(), layers=(1, -1))
 
 
 def test_a_cache_that_has_grown_has_a_program_of_its_own(pair):
