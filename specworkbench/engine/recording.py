@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.loop import Round
-from specworkbench.engine.measuring import Numbers, measure, top_entries
+from specworkbench.engine.measuring import MEASURED, WAITING_BYTES, Numbers, measure, top_entries
 from specworkbench.engine.tables import Noted, tables
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder
 from specworkbench.trace.schema import CAPTURES
 
-WAITING_BYTES = 2**22
-"""Bytes of rows that may wait: so many that dispatching costs little beside the arithmetic, so few that a cache holds
-them. Rounds of a large vocabulary are measured one by one."""
 PENDING_ROUNDS = 128
 """Rounds whose measurements may wait on the device before they are fetched together."""
 
@@ -50,9 +48,12 @@ class Batch:
 
 
 class TraceRecorder:
-    """Receives rounds, gives a trace. capture: none (scalars only), top-k or full rows; see `trace.schema`."""
+    """Receives rounds, gives a trace. capture: none (scalars only), top-k or full rows; see `trace.schema`.
 
-    def __init__(self, capture: str = "none", top_k: int = 32):
+    compiled: rounds whose functions are compiled; `measure` is then their compiled one, for stacks of one size.
+    """
+
+    def __init__(self, capture: str = "none", top_k: int = 32, compiled: CompiledRound | None = None):
         if capture not in CAPTURES:
             raise InputError(f"capture is {capture!r}; choose one of {', '.join(CAPTURES)}")
         if top_k < 1:
@@ -62,7 +63,7 @@ class TraceRecorder:
         self._held = 0  # bytes of their rows
         self._measured: list[Batch] = []
         self._fetched: list[tuple[list[Noted], dict[str, np.ndarray]]] = []
-        self._room = torch.empty(0)
+        self._room, self._compiled = torch.empty(0), compiled
 
     def record(self, step: Round) -> None:
         """Keep a round. Until it is measured with later ones its tensors must not be written to.
@@ -112,11 +113,15 @@ class TraceRecorder:
         captures = self.capture != "none"
         certain = not captures and all(step.proposal.probs is None for step in steps)
         noted = [Noted.of(step, captures) for step in steps]
-        rows, scratch = self._stacked(steps, noted, certain)
-        of_rows = _on_device(noted, rows.device)
-        numbers = measure(rows, scratch, *of_rows) | _uniforms(steps)
+        stack = sum(note.rows for note in noted)
+        slots = self._slots(stack, steps[0].target_probs, certain)
+        rows, room = self._stacked(steps, noted, certain, slots or stack)
+        tokens, also = _tokens(noted, slots or stack, rows.device)
+        measured = self._compiled.measure(rows, tokens, also) if slots else measure(rows, tokens, also, room)
+        numbers = dict(zip(MEASURED, measured[:, :stack], strict=True)) | _uniforms(steps)
+        rows = rows[:, :stack]
         if self.capture == "top-k":
-            numbers |= top_entries(rows, self.top_k, *of_rows)
+            numbers |= top_entries(rows, self.top_k, tokens[:stack], also[:stack])
         copied = rows.to("cpu", torch.float32, copy=True).numpy() if self.capture == "full" else ()
         return Batch(
             noted,
@@ -125,8 +130,15 @@ class TraceRecorder:
             dict(zip(("rows_p", "rows_q"), copied, strict=False)),
         )
 
-    def _stacked(self, steps: list[Round], noted: list[Noted], certain: bool) -> torch.Tensor:
-        """(2, 1 or 2, stack, vocab): the rows of these rounds as `measure` wants them, and as much room again."""
+    def _slots(self, stack: int, like: torch.Tensor, certain: bool) -> int:
+        """Rows of the stack that the compiled `measure` takes, 0 where this one is not for it: too large, or so small
+        that it is measured faster as it is."""
+        slots = 0 if self._compiled is None else self._compiled.slots(like, certain)
+        return slots if slots / 2 < stack <= slots else 0
+
+    def _stacked(self, steps: list[Round], noted: list[Noted], certain: bool, stack: int) -> torch.Tensor:
+        """(2, 1 or 2, stack, vocab): the rows of these rounds as `measure` wants them, and as much room again. What
+        stands in rows beyond theirs is nobody's."""
         of_p, of_q = [], []
         for step, note in zip(steps, noted, strict=True):
             p, proposal, n = step.target_probs, step.proposal, step.proposal.size
@@ -136,12 +148,13 @@ class TraceRecorder:
             if not certain:
                 of_q += [proposal.draft_probs(p), last]
         kinds = [of_p] if certain else [of_p, of_q]
-        shape = (2, len(kinds), sum(note.rows for note in noted), p.shape[-1])
+        shape = (2, len(kinds), stack, p.shape[-1])
         if self._room.numel() < math.prod(shape):
             self._room = p.new_empty(math.prod(shape) * 5 // 4)  # the next batch may be larger by a round
         room = self._room[: math.prod(shape)].view(shape)
+        filled = sum(note.rows for note in noted)
         for parts, rows in zip(kinds, room[0], strict=True):
-            torch.cat(parts, out=rows)
+            torch.cat(parts, out=rows[:filled])
         return room
 
 
@@ -149,15 +162,18 @@ def _joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _on_device(noted: list[Noted], device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """tokens, drawn and at of `measure`."""
-    tokens, drawn, at = [], [], []
+def _tokens(noted: list[Noted], stack: int, device: torch.device) -> torch.Tensor:
+    """(2, stack), zeros at the end: a token of each row, the guess or what was drawn after the last one; and the same,
+    but where a round drew its token (of a corrected one, at the first guess refused there) that token."""
+    tokens, also = [], []
     for note in noted:
         decision, displaced = note.decision, note.decision.displaced
-        at.append(len(tokens) + (len(decision.proposed) if displaced is None else displaced))
-        tokens += [*decision.proposed, decision.next_token][: note.rows]
-        drawn.append(decision.next_token)
-    return torch.tensor(tokens + drawn + at, device=device).split([len(tokens), len(drawn), len(at)])
+        at = len(tokens) + (len(decision.proposed) if displaced is None else displaced)
+        tokens += (of_round := [*decision.proposed, decision.next_token][: note.rows])
+        also += of_round
+        also[at] = decision.next_token
+    beyond = [0] * (stack - len(tokens))
+    return torch.tensor([tokens + beyond, also + beyond], device=device)
 
 
 def _uniforms(steps: list[Round]) -> Numbers:

@@ -66,11 +66,11 @@ class Decoder:
         if seed < 0:
             raise InputError(f"the seed is {seed}; it must be at least 0")
         self.seed, self.chat, self.generation_config_applied = seed, chat, generation_config_applied
-        self.recorder = None if capture is None else TraceRecorder(capture, top_k_captured)
         dtype = work_dtype(target.device)
         self.compiled = None
         if target.engine == "compiled":
-            self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype)
+            self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype, records=capture is not None)
+        self.recorder = None if capture is None else TraceRecorder(capture, top_k_captured, self.compiled)
         self.streams = Streams(seed, target.device, dtype, self.compiled.draw_row if self.compiled else inverse_cdf)
         self._sequences: list[dict[str, Any]] = []
 

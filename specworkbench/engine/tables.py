@@ -152,7 +152,7 @@ def _of_rows(layout: Layout, numbers: Numbers) -> Columns:
     looked_up = {}
     for name in ("prob_p", "prob_q", "above_p", "above_q"):
         looked_up[name] = numbers[name][at]
-        looked_up[name][layout.drawn] = numbers[f"drawn_{name}"]
+        looked_up[name][layout.drawn] = numbers[f"also_{name}"][at[layout.drawn]]
     from_both = {
         "q": looked_up["prob_q"],
         "overlap": (total_p + total_q - distance) / 2,

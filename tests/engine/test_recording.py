@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from specworkbench.engine import SamplingSettings, TraceRecorder, decode, make_proposer, recording
-from specworkbench.engine.measuring import measure, top_entries
+from specworkbench.engine.measuring import MEASURED, measure, top_entries
 from specworkbench.engine.models import LanguageModel
 from specworkbench.equivalence.tree_toys import KINDS
 from specworkbench.trace import contracts, load_trace, save_trace
@@ -177,10 +177,9 @@ def test_what_is_measured_does_not_depend_on_a_branch_on_a_value():
 
     for kinds in (1, 2):
         rows = of(kinds, 6, 7, dtype=torch.float64)
-        indices = of(6), of(2), of(2)
-        numbers = measure(rows, torch.empty_like(rows), *indices)
-        assert {part.shape for part in numbers.values()} == {(6,), (2,)}
-    assert {part.shape for part in top_entries(rows, 3, *indices).values()} == {(6, 8)}
+        for room in (None, torch.empty_like(rows)):
+            assert measure(rows, of(6), of(6), room).shape == (len(MEASURED), 6)
+    assert {part.shape for part in top_entries(rows, 3, of(6), of(6)).values()} == {(6, 8)}
 
 
 @pytest.mark.parametrize("where", ["measure", "_uniforms", "_joined"])

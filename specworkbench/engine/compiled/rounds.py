@@ -11,18 +11,23 @@ import torch
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.programs import Programs
 from specworkbench.engine.contracts import Proposal, Verdict, Verifier, summarised
+from specworkbench.engine.measuring import WAITING_BYTES, measure
 from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import SamplingSettings, probabilities
 from specworkbench.engine.verifiers.chain import ChainVerifier
 
 
 class CompiledRound:
-    """The tensor functions of rounds of one rule with gamma guesses. A round that is shorter runs them uncompiled."""
+    """The tensor functions of rounds of one rule with gamma guesses. A round that is shorter runs them uncompiled.
 
-    def __init__(self, verifier: Verifier, gamma: int, dtype: torch.dtype):
+    records: whether rounds are to be measured; measure: `engine.measuring.measure`, of stacks of `slots` rows.
+    """
+
+    def __init__(self, verifier: Verifier, gamma: int, dtype: torch.dtype, records: bool = True):
         self.programs = Programs()
         self._verifier, self._gamma, self._dtype = verifier, gamma, dtype
         self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
+        self._records, self.measure = records, self._compiled(measure, "measuring rows of kinds,", {1, 2})
         rule = verifier.describe()
         self._judged = {
             certain: self._compiled(partial(_verify, verifier, certain), "the rule", {0, gamma}, [rule, certain])
@@ -37,13 +42,24 @@ class CompiledRound:
         )  # fmt: skip
 
     def prepare(self, rows: torch.Tensor, certain: bool) -> None:
-        """Compile the draw, and the rule for n guesses that are certain or drawn; rows: (n + 1, vocab)."""
+        """Compile the draw, the rule for n guesses, certain or drawn, and the measuring; rows: (n + 1, vocab)."""
         n = rows.shape[0] - 1
         self.draw_row(rows[:1].clone(), rows.new_zeros(1))
         proposal = Proposal(
             torch.zeros(n, dtype=torch.int64, device=rows.device), None if certain else rows[:n].clone()
         )
         self.verify(proposal, rows, UniformChooser(rows.new_zeros(n), rows.new_zeros(n + 1)))
+
+        if self._records:
+            stack = rows.new_zeros(1 if certain else 2, self.slots(rows, certain), rows.shape[1])
+            tokens = proposal.tokens.new_zeros(2, stack.shape[1])
+            self.measure(stack, *tokens)
+
+    def slots(self, like: torch.Tensor, certain: bool) -> int:
+        """Rows of a stack when rounds have waited, in rows of p `like` these, and of q unless guesses were certain."""
+        most = self._gamma + 1
+        held = WAITING_BYTES // (like.shape[-1] * like.itemsize)
+        return max(most, held if certain else held * most // (2 * most - 1))
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """As `Verifier.verify`."""
