@@ -38,6 +38,14 @@ Limit = Annotated[
         help="Also measure how fast this machine reads and multiplies, and say what share of that a forward reaches.",
     ),
 ]
+Calibrate = Annotated[
+    bool,
+    opt.option(
+        "--calibrate",
+        help="First measure anew which form of each product is the fastest here, and keep that for later loads; for an "
+        "idle machine.",
+    ),
+]
 
 
 def costs(
@@ -47,6 +55,7 @@ def costs(
     context: Context = "64",
     runs: Runs = 25,
     limit: Limit = False,
+    calibrate: Calibrate = False,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
     fused: opt.Fused = True,
@@ -62,10 +71,13 @@ def costs(
     contexts, sizes = numbers(context, int, "context", "whole numbers"), numbers(rows, int, "rows", "whole numbers")
     with only_json(as_json):
         from specworkbench.engine import load_model
+        from specworkbench.engine.calibration import forget_times
         from specworkbench.experiments.costs import Costs, CostSettings
 
         settings = CostSettings(contexts, sizes, runs, limit)
         quiet_transformers()
+        if calibrate:
+            forget_times()
         model = load_model(
             target, revision=revision, dtype=dtype, device=device, fused=fused, products=products, engine=engine
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -127,6 +128,12 @@ _calibration = lru_cache(Calibration)
 def calibration_here(dtype: torch.dtype) -> Calibration:
     """The one of this process for a dtype and the present number of threads, kept under `cache_dir()`."""
     return _calibration(dtype, torch.get_num_threads(), cache_dir() / "products")
+
+
+def forget_times() -> None:
+    """Have the next load measure all forms anew: what was kept may have been taken while the machine was busy."""
+    shutil.rmtree(cache_dir() / "products", ignore_errors=True)
+    _calibration.cache_clear()
 
 
 def chosen(times: Times, copies: bool) -> dict[int, str]:

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from specworkbench.engine import loading
 from specworkbench.experiments import machine
 from specworkbench.experiments.costs import WARM_UP, Costs
 from tests.experiments.toys import strict_json
@@ -121,3 +122,12 @@ def test_ctrl_c_before_anything_was_measured_says_so(command, options, monkeypat
 )
 def test_what_cannot_be_timed_is_refused_in_a_sentence(refused, options, more, said):
     assert said in refused(*options, *more)
+
+
+def test_a_calibration_is_asked_for_and_comes_before_the_load(command, options, monkeypatch):
+    done = []
+    monkeypatch.setattr("specworkbench.engine.calibration.forget_times", lambda: done.append("forgotten"))
+    load = loading.load_model
+    monkeypatch.setattr("specworkbench.engine.load_model", lambda *a, **k: done.append("loaded") or load(*a, **k))
+    assert command(*options, "--runs", 6)[0] == 0 and done == ["loaded"]
+    assert command(*options, "--runs", 6, "--calibrate")[0] == 0 and done[1:] == ["forgotten", "loaded"]

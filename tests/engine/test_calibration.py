@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 
-from specworkbench.engine.calibration import Calibration, calibration_here, chosen, gain, worth_copying
+from specworkbench.engine.calibration import Calibration, calibration_here, chosen, forget_times, gain, worth_copying
 from specworkbench.engine.loading import load_model
 from specworkbench.engine.products import FORMS, ROWS, Affine
 from specworkbench.equivalence.toys import toy_model
@@ -109,6 +109,17 @@ def test_times_are_kept_for_the_next_process(tmp_path):
     again = calibration(watch, tmp_path)
     assert again.times(SHAPES) == {SHAPES[0]: times, SHAPES[1]: times_of()} and watch.asked == [(SHAPES[1], 2)]
     assert calibration(None, tmp_path).times(SHAPES)[SHAPES[0]] == times
+
+
+def test_forgotten_times_are_taken_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECWORKBENCH_CACHE", str(tmp_path))
+    forget_times()  # of this process, which knows another folder
+    here = calibration_here(torch.float32)
+    here._measure = Stopwatch(times_of())
+    here.times(SHAPES[:1])
+    assert here.file.exists() and calibration_here(torch.float32) is here
+    forget_times()
+    assert not here.file.exists() and calibration_here(torch.float32) is not here
 
 
 def test_what_another_process_has_kept_meanwhile_stays(tmp_path):

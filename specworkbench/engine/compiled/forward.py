@@ -82,7 +82,7 @@ class CompiledForward:
         if not ids.is_cuda:
             changing = torch.zeros_like(ids), torch.zeros_like(length)
             states = tuple([torch.zeros_like(held) for held in held_by_layer] for held_by_layer in states)
-        return Build(name, step, self._describe(shape, layers), changing, states, step.constants)
+        return Build(name, step, self._describe(shape, layers), changing, states)
 
     def _describe(self, shape: tuple[int, int], layers: tuple[int, ...]) -> dict[str, Any]:
         """What the code of a step depends on besides the shapes of its tensors."""

@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -49,10 +49,7 @@ class Cost:
 
 
 class Program:
-    """One function for one set of shapes; called with its tensors, it gives a list of tensors.
-
-    constants: {name: tensor} in place of the module's buffers of these names.
-    """
+    """One function for one set of shapes; called with its tensors, it gives a list of them. constants: see `Build`."""
 
     def __init__(self, package: Path, constants: dict[str, torch.Tensor]):
         self._loaded = torch._inductor.aoti_load_package(str(package))
@@ -68,7 +65,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Build:
-    """What a program is made of: a module, example inputs, and what takes the place of the module's buffers.
+    """What a program is made of: a module, example inputs, and the parameters it reads.
 
     name: what it is, in words; describe: all that its code depends on besides the engine's code, this machine, and the
     shapes of its tensors; changing: tensors that every call brings anew; fixed: those after them (tensors, or lists of
@@ -80,7 +77,11 @@ class Build:
     describe: dict[str, Any]
     changing: tuple[torch.Tensor, ...]
     fixed: tuple[Any, ...] = ()
-    constants: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> dict[str, torch.Tensor]:
+        """What a loaded program reads: the module's parameters, by name."""
+        return {name: parameter.detach() for name, parameter in self.module.named_parameters()}
 
 
 class Programs:
@@ -176,7 +177,7 @@ def _package(build: Build) -> tuple[Path, bool]:
 
 def _fingerprint(build: Build) -> str:
     """Names what is compiled: two programs of one fingerprint compute the same on the same machine."""
-    tensors = torch.utils._pytree.tree_leaves((build.changing, build.fixed, dict(build.module.named_buffers())))
+    tensors = torch.utils._pytree.tree_leaves((build.changing, build.fixed, build.constants))
     depends = [build.describe, [_kind(tensor) for tensor in tensors], _machine(), _code()]
     return hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()[:32]
 

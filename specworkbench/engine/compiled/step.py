@@ -21,13 +21,12 @@ NORMS = ("before_attention", "query_norm", "key_norm", "before_mlp")
 
 
 class Step(nn.Module):
-    """The forward of n tokens with everything it reads as named buffers, so that it can be exported."""
+    """The forward of n tokens with everything it reads as named parameters, so that it can be exported."""
 
     def __init__(self, fused: FusedForward, shape: tuple[int, int], layers: tuple[int, ...], capacity: int):
         super().__init__()
         self._fused, self._rows, self._wanted = fused, shape[1], layers
         self._summed = not fused.embedding.is_cuda and shape[0] <= MOST_ROWS
-        self.constants: dict[str, torch.Tensor] = {}
         self._outs: dict[str, int] = {}
         self._name("embedding", fused.embedding)
         self._name("norm", fused.norm[0])
@@ -63,9 +62,8 @@ class Step(nn.Module):
         return replace(layer, number=place, **norms, **products)
 
     def _name(self, name: str, tensor: torch.Tensor) -> None:
-        """A buffer for the export, and what takes its place when the program is loaded."""
-        self.register_buffer(name, tensor.detach())
-        self.constants[name] = tensor.detach()
+        """A parameter: the export copies buffers, which takes as much memory again."""
+        self.register_parameter(name, nn.Parameter(tensor.detach(), requires_grad=False))
 
     def _name_product(self, name: str, product: Product) -> None:
         in_lanes = self._summed and product.lanes is not None
