@@ -199,7 +199,7 @@ def finish(trace: Trace, asked: SimpleNamespace, interrupted: bool) -> None:
 
 
 def packed_bytes(manifest: dict[str, Any]) -> int:
-    """What packed copies of the weights of target and draft add to the memory (see `engine.products`)."""
+    """What copies of the weights of target and draft add to the memory (see `engine.products`)."""
     models = manifest["target"], manifest["proposer"].get("draft")
     return sum(model["products"]["packed_bytes"] for model in models if model and model.get("products"))
 
@@ -231,7 +231,7 @@ def show_figures(figures: dict[str, Any], packed: int) -> None:
         "forwards": f"{figures['target_forwards']} of the target, {figures['draft_forwards']} of the draft",
     }
     if packed:
-        rows["memory"] = f"packed copies of weights add {packed / 2**20:.0f} MiB (--no-products: none)"
+        rows["memory"] = f"copies of weights add {packed / 2**20:.0f} MiB (--engine eager --no-products: none)"
     for name, value in rows.items():
         table.add_row(name, value)
     screen().print(table)

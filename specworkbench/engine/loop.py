@@ -125,8 +125,8 @@ class Sequence:
         self.prepare_ms = self.prefill_ms = self.draft_prefill_ms = 0.0
 
     def _sampler(self, sampling: SamplingSettings) -> Sampler:
-        law = None if self.compiled is None else self.compiled.law(sampling)
-        return Sampler(sampling, self.target.device, self.minimum, law)
+        compiled = () if self.compiled is None else (self.compiled.law(sampling), self.compiled.drawn(sampling))
+        return Sampler(sampling, self.target.device, self.minimum, *compiled)
 
     @property
     def output(self) -> list[int]:
@@ -144,6 +144,8 @@ class Sequence:
         self.target.prepare(self.cache, self.proposer.needs.hidden_layers)
         self.proposer.prepare(self.context)
         if self.compiled is not None:
+            if most and not self.proposer.deterministic:
+                self.context.sampler.prepare(self.target.blank_logits(1))
             for proposed in {0, most}:
                 rows = self.sampler.law(self.target.blank_logits(proposed + 1))
                 self.compiled.prepare(rows, self.proposer.deterministic or not proposed)

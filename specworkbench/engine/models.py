@@ -233,11 +233,16 @@ class LanguageModel:
             "forward": "transformers" if self._fused is None else "fused",
             "engine": self.engine,
             "compiled": [] if self._compiled is None else [asdict(cost) for cost in self._compiled.programs.costs],
-            "products": None if self._calibration is None else describe_products(self.products),
+            "products": self._describe_products(),
             "parameters": self.parameters,
             "vocab_size": self.vocab_size,
             "max_context": self.max_context,
         }
+
+    def _describe_products(self) -> dict[str, Any] | None:
+        """None where torch's own are used, without a copy of a weight."""
+        by_torch = self._calibration is None and not any(product.packed_bytes for product in self.products)
+        return None if by_torch else describe_products(self.products)
 
     def generation_sampling(self) -> dict[str, Any]:
         """What the model's own generation config says of sampling: only the settings it sets."""

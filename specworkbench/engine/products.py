@@ -230,7 +230,7 @@ def describe_products(products: Sequence[Product]) -> dict[str, Any]:
 
 
 def _in_words(product: Product) -> str:
-    parts = []
+    parts = [] if product.lanes is None else ["in lanes where compiled"]
     for name, rows in groupby(range(1, ROWS[-1] + 1), product.form):
         first, *more = rows
         last = "+" if ROWS[-1] in (first, *more) else f"-{more[-1]}" if more else ""

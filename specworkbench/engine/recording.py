@@ -70,8 +70,8 @@ class TraceRecorder:
 
         An interrupt leaves it out, or in, as a whole: it is kept last.
         """
-        probs = step.proposal.probs
-        size = step.target_probs.nbytes + (0 if probs is None else probs.nbytes)
+        certain = step.proposal.probs is None and self.capture == "none"
+        size = step.target_probs.nbytes * (1 if certain else 2)  # with rows of q
         if self._held + size > WAITING_BYTES:
             self._measure()
             if sum(len(batch.noted) for batch in self._measured) >= PENDING_ROUNDS:
@@ -134,7 +134,7 @@ class TraceRecorder:
         """Rows of the stack that the compiled `measure` takes, 0 where this one is not for it: too large, or so small
         that it is measured faster as it is."""
         slots = 0 if self._compiled is None else self._compiled.slots(like, certain)
-        return slots if slots / 2 < stack <= slots else 0
+        return slots if slots / 3 < stack <= slots else 0
 
     def _stacked(self, steps: list[Round], noted: list[Noted], certain: bool, stack: int) -> torch.Tensor:
         """(2, 1 or 2, stack, vocab): the rows of these rounds as `measure` wants them, and as much room again. What

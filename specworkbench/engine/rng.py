@@ -87,12 +87,12 @@ class UniformChooser:
         return self.accept_uniforms[start : self._accepted] < probs
 
     def draw(self, probs: torch.Tensor, at: torch.Tensor | None = None) -> torch.Tensor:
-        if at is None:
-            start, self._drawn = self._drawn, self._drawn + probs.shape[0]
-            u = self.draw_uniforms[start : self._drawn]
-        else:
-            u = self.draw_uniforms[at]
-        return self._draw_row(probs, u)
+        return self._draw_row(probs, self.next(probs.shape[0]) if at is None else self.draw_uniforms[at])
+
+    def next(self, count: int) -> torch.Tensor:
+        """(count,) uniforms to draw with that are unused; now they are used."""
+        start, self._drawn = self._drawn, self._drawn + count
+        return self.draw_uniforms[start : self._drawn]
 
 
 @dataclass(frozen=True)

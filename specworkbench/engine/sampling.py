@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from specworkbench.engine.rng import work_dtype
+from specworkbench.engine.rng import Chooser, UniformChooser, work_dtype
 from specworkbench.errors import InputError
 
 
@@ -131,9 +131,11 @@ class Sampler:
         device: torch.device | str = "cpu",
         minimum: MinimumLength | None = None,
         law: Callable[[torch.Tensor], torch.Tensor] | None = None,
+        drawn: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]] | None = None,
     ):
-        """law: `probabilities` under these settings and in `work_dtype`, where it is at hand in a compiled form."""
-        self.settings = settings
+        """Where they are at hand in a compiled form, law: `probabilities` under these settings and in `work_dtype`;
+        drawn: from scores and a uniform for each row, these rows and what is drawn from them by `inverse_cdf`."""
+        self.settings, self.drawn = settings, drawn
         self.law = law or partial(probabilities, settings=settings, dtype=work_dtype(device))
         self.minimum = minimum
         self.dtype = work_dtype(device)
@@ -162,3 +164,19 @@ class Sampler:
         if self.minimum is not None and self.minimum.left > 0:
             scores = self.minimum(scores, torch.arange(len(scores), device=scores.device) if ahead is None else ahead)
         return self.law(scores)
+
+    def prepare(self, logits: torch.Tensor) -> None:
+        """Compile `draw` for logits (1, vocab) that lie in memory as these do, where it is to be compiled."""
+        if self.drawn is not None:
+            self.drawn(logits, logits.new_zeros(1, dtype=self.dtype))
+        self.law(logits)
+
+    def draw(
+        self, logits: torch.Tensor, choose: Chooser, seen: torch.Tensor | None = None, ahead: int | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The row of a guess, (1, vocab), as a call gives it, and the guess, (1,), drawn from it by `choose`."""
+        as_they_are = not self.penalises and (self.minimum is None or self.minimum.left <= 0)
+        if self.drawn is not None and as_they_are and type(choose) is UniformChooser:
+            return self.drawn(logits, choose.next(1))
+        row = self(logits, seen, ahead=ahead)
+        return row, choose.draw(row)

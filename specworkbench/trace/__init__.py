@@ -10,8 +10,8 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
     target                      {name, revision, dtype, parameters, vocab_size, max_context, forward: "fused" |
                                  "transformers", whose code computed its rows, products: null where torch's own were
                                  used, else {threads, packed_bytes: what copies of weights add, forms: {"OUTxIN" of a
-                                 weight: "turned_blocks 1, turned 2-3, packed 4+", by number of rows}}; absent in
-                                 older traces}
+                                 weight: "turned_blocks 1, turned 2-3, packed 4+", by number of rows, after "in lanes
+                                 where compiled" if compiled steps read a copy in lanes}}; absent in older traces}
     proposer                    {name: as `specworkbench proposers` lists them, deterministic: bool, settings: {...},
                                  draft: as target, or null; some say more of themselves}
     rule                        {name: as `specworkbench rules` lists them, lossless: bool, settings: {...}}; older

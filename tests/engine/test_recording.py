@@ -70,9 +70,9 @@ def expected_of(kind: str, sampling: str, capture: str) -> tuple:
     return rounds, *reference_tables(rounds, capture, 3)
 
 
-def assert_as_by_the_plain_formulas(kind: str, sampling: str, capture: str) -> None:
+def assert_as_by_the_plain_formulas(kind: str, sampling: str, capture: str, compiled=None) -> None:
     rounds, tables, rows = expected_of(kind, sampling, capture)
-    recorder = TraceRecorder(capture, 3)
+    recorder = TraceRecorder(capture, 3, compiled)
     for step in rounds:
         recorder.record(step)
     trace = recorder.trace({"capture": capture})

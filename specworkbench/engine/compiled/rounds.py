@@ -20,14 +20,14 @@ from specworkbench.engine.verifiers.chain import ChainVerifier
 class CompiledRound:
     """The tensor functions of rounds of one rule with gamma guesses. A round that is shorter runs them uncompiled.
 
-    records: whether rounds are to be measured; measure: `engine.measuring.measure`, of stacks of `slots` rows.
+    capture: what is recorded of rounds, None for nothing; measure: `engine.measuring.measure`, for `slots` rows.
     """
 
-    def __init__(self, verifier: Verifier, gamma: int, dtype: torch.dtype, records: bool = True):
+    def __init__(self, verifier: Verifier, gamma: int, dtype: torch.dtype, capture: str | None = None):
         self.programs = Programs()
         self._verifier, self._gamma, self._dtype = verifier, gamma, dtype
         self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
-        self._records, self.measure = records, self._compiled(measure, "measuring rows of kinds,", {1, 2})
+        self._capture, self.measure = capture, self._compiled(measure, "measuring rows of kinds,", {1, 2})
         rule = verifier.describe()
         self._judged = {
             certain: self._compiled(partial(_verify, verifier, certain), "the rule", {0, gamma}, [rule, certain])
@@ -41,6 +41,12 @@ class CompiledRound:
             sampling.as_dict(),
         )  # fmt: skip
 
+    def drawn(self, sampling: SamplingSettings) -> Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, ...]]:
+        """A row under these settings and the token drawn from it, from logits (1, vocab) and a uniform (1,)."""
+        return self._compiled(
+            partial(_drawn, settings=sampling, dtype=self._dtype), "the sampler and the draw", {1}, sampling.as_dict()
+        )
+
     def prepare(self, rows: torch.Tensor, certain: bool) -> None:
         """Compile the draw, the rule for n guesses, certain or drawn, and the measuring; rows: (n + 1, vocab)."""
         n = rows.shape[0] - 1
@@ -50,16 +56,15 @@ class CompiledRound:
         )
         self.verify(proposal, rows, UniformChooser(rows.new_zeros(n), rows.new_zeros(n + 1)))
 
-        if self._records:
+        if self._capture is not None:
+            certain = certain and self._capture == "none"
             stack = rows.new_zeros(1 if certain else 2, self.slots(rows, certain), rows.shape[1])
             tokens = proposal.tokens.new_zeros(2, stack.shape[1])
             self.measure(stack, *tokens)
 
     def slots(self, like: torch.Tensor, certain: bool) -> int:
         """Rows of a stack when rounds have waited, in rows of p `like` these, and of q unless guesses were certain."""
-        most = self._gamma + 1
-        held = WAITING_BYTES // (like.shape[-1] * like.itemsize)
-        return max(most, held if certain else held * most // (2 * most - 1))
+        return max(self._gamma + 1, WAITING_BYTES // (like.shape[-1] * like.itemsize * (1 if certain else 2)))
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """As `Verifier.verify`."""
@@ -72,6 +77,13 @@ class CompiledRound:
 
     def _compiled(self, function: Any, name: str, sizes: set[int], describe: Any = None) -> CompiledFunction:
         return CompiledFunction(function, name, sizes, self.programs, describe)
+
+
+def _drawn(
+    logits: torch.Tensor, u: torch.Tensor, settings: SamplingSettings, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    row = probabilities(logits, settings, dtype)
+    return row, inverse_cdf(row, u)
 
 
 def _verify(

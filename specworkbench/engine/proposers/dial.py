@@ -128,13 +128,14 @@ class DialProposer(Proposer):
         self._context_length = length
         positions = sum(length - reader.cache.length + n - 1 for reader in readers)
 
-        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
             p, *others = (reader.logits(context, guesses) for reader in readers)
             p = context.target_sampler(p, seen, ahead=len(guesses))
             r = context.sampler(others[0], seen, ahead=len(guesses)) if others else torch.full_like(p, 1 / p.shape[-1])
-            return dialled(p, r, self.alpha)
+            row = dialled(p, r, self.alpha)
+            return row, choose.draw(row)
 
-        tokens, rows = draw_chain(context, n, choose, row_of)
+        tokens, rows = draw_chain(context, n, guess)
         return Proposal(tokens, rows, forwards=n * len(readers), positions=positions, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:

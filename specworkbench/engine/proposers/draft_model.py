@@ -48,7 +48,7 @@ class DraftModelProposer(Proposer):
             for tokens in (1, 2):  # after full acceptance two are new to the draft
                 self.draft.expect(tokens, 1)
             self.draft.prepare(self._cache)
-            context.sampler.law(self.draft.blank_logits(1))
+            context.sampler.prepare(self.draft.blank_logits(1))
 
     def prefill(self, context: Context) -> None:
         """Forward the prompt but its last token, as the target does."""
@@ -65,11 +65,12 @@ class DraftModelProposer(Proposer):
         inputs = context.ids(self._cache.length)
         positions = inputs.shape[0] + n - 1
 
-        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
             new = guesses[-1] if guesses else inputs
-            return context.sampler(self.draft.forward(new, self._cache, rows=1).logits, seen, ahead=len(guesses))
+            logits = self.draft.forward(new, self._cache, rows=1).logits
+            return context.sampler.draw(logits, choose, seen, ahead=len(guesses))
 
-        tokens, rows = draw_chain(context, n, choose, row_of)
+        tokens, rows = draw_chain(context, n, guess)
         return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:

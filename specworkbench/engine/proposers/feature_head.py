@@ -82,11 +82,11 @@ class FeatureHeadProposer(Proposer):
         """A chain: tokens (n,) and the rows (n, vocab) they were drawn from. headed: (1, width)."""
         modules = len(self.head.stages)
 
-        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
             reached = self._running.advance(guesses[-1]) if guesses else headed
-            return context.sampler(self.head.logits(reached), seen, ahead=len(guesses))
+            return context.sampler.draw(self.head.logits(reached), choose, seen, ahead=len(guesses))
 
-        return draw_chain(context, gamma if modules == 1 else min(gamma, modules), choose, row_of)
+        return draw_chain(context, gamma if modules == 1 else min(gamma, modules), guess)
 
     def _branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
         """Logits (m, vocab) after the nodes of a frontier."""

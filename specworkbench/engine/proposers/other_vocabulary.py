@@ -132,12 +132,12 @@ class OtherVocabularyProposer(Proposer):
         """n guesses drawn from the shared tokens; within the round the draft goes on from its own tokens."""
         positions = inputs.shape[0] + n - 1
 
-        def row_of(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> torch.Tensor:
+        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
             new = self._to_draft[guesses[-1]] if guesses else inputs
             logits = self._restricted(self.draft.forward(new, self._cache, rows=1).logits)
-            return context.sampler(logits, seen, ahead=len(guesses))
+            return context.sampler.draw(logits, choose, seen, ahead=len(guesses))
 
-        tokens, rows = draw_chain(context, n, choose, row_of)
+        tokens, rows = draw_chain(context, n, guess)
         return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)
 
     def _restricted(self, logits: torch.Tensor) -> torch.Tensor:

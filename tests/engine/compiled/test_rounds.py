@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, make_proposer
+from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, make_proposer, recording
+from specworkbench.engine.compiled import rounds as rounds_module
 from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Proposal
 from specworkbench.engine.models import LanguageModel
@@ -11,6 +12,7 @@ from specworkbench.engine.rng import UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import Sampler
 from specworkbench.engine.verifiers import VERIFIERS
 from specworkbench.trace import contracts
+from tests.engine.test_recording import assert_as_by_the_plain_formulas
 from tests.engine.toys import toy_model
 
 VOCAB, GAMMA = 11, 3
@@ -57,6 +59,19 @@ def test_the_sampler_gives_the_same_rows(settings):
     assert [cost.name for cost in compiled.programs.costs] == [f"the sampler over {GAMMA + 1}"]
     sick = torch.full((GAMMA + 1, VOCAB), torch.nan)
     assert Sampler(settings, law=compiled.law(settings))(sick).isnan().any(-1).all()
+
+
+@pytest.mark.parametrize("kind", ["draft_model", "ngram"])
+def test_rounds_measured_compiled_are_recorded_as_the_plain_formulas_say(kind, monkeypatch):
+    for module in (recording, rounds_module):
+        monkeypatch.setattr(module, "WAITING_BYTES", 2000)
+    compiled = CompiledRound(VERIFIERS["token"](), 3, torch.float64)
+    measure, stacks = compiled.measure, []
+    monkeypatch.setattr(compiled, "measure", lambda *given: stacks.append(given[0].shape) or measure(*given))
+    for capture in ("none", "top-k", "full"):
+        stacks.clear()
+        assert_as_by_the_plain_formulas(kind, "sampled", capture, compiled)
+        assert len(stacks) > 1 and len(set(stacks)) == 1  # the last rounds are too few for a stack of that size
 
 
 @pytest.fixture(scope="module")
