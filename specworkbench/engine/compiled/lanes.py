@@ -39,10 +39,11 @@ class Lanes:
         self._products = products
         for product in products:
             product.unpack()  # oneDNN's copies make room
+        room = SHARE_OF_MEMORY * psutil.virtual_memory().available
         for product in products:
-            room = SHARE_OF_MEMORY * psutil.virtual_memory().available
             if product.lanes is None and product.weight.nbytes <= room:
                 product.lanes = in_lanes(product.weight)
+                room -= product.lanes.nbytes
         self._changes = self._count()
 
     def update(self) -> None:
