@@ -135,8 +135,7 @@ def main() -> None:
     results = Results(environment_of(pair.target), asdict(setting) | {"models": models}, arguments.json)
     for temperature in setting.temperatures:
         contenders, ratios = pair.contenders(temperature)
-        warm_up = prompts if setting.engine == "compiled" else None  # a larger cache has programs of its own
-        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, warm_up)
+        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, setting.warm_up(prompts))
         results.add(setting.title(temperature, len(prompts)), times, ratios)
     results.close()
 

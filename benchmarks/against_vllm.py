@@ -158,8 +158,8 @@ def compare(servers: dict[str, VllmServer], target: LanguageModel, setting: Sett
             contenders[name] = ours(target, proposer, setting.decoding(temperature), "none", setting.chat)
             contenders[f"vLLM {name}"] = asking(server, ids, setting.max_new_tokens, temperature)
             ratios.append(Ratio(f"vLLM {name} / our {name}", f"vLLM {name}", name))
-        others = prompts[1:] if setting.engine == "compiled" else []  # a larger cache has programs of its own
-        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, warm_up=prompts[:1] * 2 + others)
+        warm_up = prompts[:1] + setting.warm_up(prompts)  # the first twice
+        times = measure(contenders, prompts, setting.runs, setting.max_new_tokens, warm_up)
         results.add(setting.title(temperature, len(prompts)), times, ratios)
 
 

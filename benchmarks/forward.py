@@ -138,9 +138,8 @@ def main(
 ) -> None:
     """Print the comparison for each model."""
     quiet_transformers()
-    results = []
+    results, tokens = [], sorted({1, *tokens})
     for name in model:
-        tokens = sorted({1, *tokens})
         ways = ways_of(name, dtype, context, list(dict.fromkeys([TRANSFORMERS, *way])), tokens)
         times = measure(ways, runs, tokens)
         figures, environment = figures_of(times), environment_of(ways[TRANSFORMERS].model)
