@@ -1,4 +1,4 @@
-"""What a trace needs of full rows, computed on the device for many rounds at once, in few large operations.
+"""What a trace needs of full rows, computed on the device in few large operations, for many rounds at once or for one.
 
 Tensors in, tensors out, without a branch on a value, so that it can be compiled. Rows of many rounds lie in a stack,
 one round's after another's: for each node the row of p that it was judged by and the row of q that it was drawn from;
@@ -17,6 +17,7 @@ OF_EACH = ("prob", "above", "also_prob", "also_above", "entropy", "total")
 MEASURED = (*(f"{name}_{kind}" for name in OF_EACH for kind in "pq"), "overweight_p", "distance")
 """What `measure` gives of each row, in this order: of p and of q the prob of its token and how many tokens are above
 it, the same of its second token, the row's entropy and its total (sum); p of the draft-overweight set; sum |p - q|."""
+TOP = ("top_tokens", "top_p", "top_q")
 
 
 def measure(
@@ -60,11 +61,27 @@ def _of_certain(prob: torch.Tensor, total: torch.Tensor, same: torch.Tensor) -> 
     return [one, zero, same, 1 - same, zero, one], [overweight_p, total - prob + (prob - 1).abs()]
 
 
+def measure_chain(
+    p: torch.Tensor, tokens: torch.Tensor, accepted: torch.Tensor, next_token: torch.Tensor, *q: torch.Tensor, top: int
+) -> torch.Tensor | tuple[torch.Tensor, ...]:
+    """What `measure` gives of one round with a chain of n guesses, row by row to that after the last: (names, n + 1);
+    unless top is 0 a tuple of this and what `top_entries` gives of it.
+
+    p: (n + 1, vocab); tokens: (n,) guesses; accepted, next_token: () of the verdict; q: (n, vocab), or nothing where
+    all guesses were certain and top is 0.
+    """
+    tokens = torch.cat([tokens, next_token.unsqueeze(0)])
+    also = torch.where(torch.arange(len(tokens), device=p.device) == accepted, next_token, tokens)
+    rows = torch.stack([p, *(torch.cat([rows, p[-1:]]) for rows in q)])
+    measured = measure(rows, tokens, also)
+    return (measured, *top_entries(rows, top, tokens, also).values()) if top else measured
+
+
 def top_entries(rows: torch.Tensor, k: int, tokens: torch.Tensor, also: torch.Tensor) -> Numbers:
-    """top_tokens, top_p and top_q, (stack, 2 k + 2): both top-k sets of each row and its two tokens, with repetitions;
-    tokens as floats. rows: p and q.
+    """`TOP`, each (stack, 2 k + 2): both top-k sets of each row and its two tokens, with repetitions; tokens as floats.
+    rows: p and q.
     """
     p_top, q_top = rows.topk(min(k, rows.shape[-1]), dim=-1).indices
     found = torch.cat([p_top, q_top, tokens.unsqueeze(-1), also.unsqueeze(-1)], dim=-1)
     p, q = rows.gather(-1, found.expand(2, -1, -1))
-    return {"top_tokens": found.to(rows.dtype), "top_p": p, "top_q": q}
+    return dict(zip(TOP, (found.to(rows.dtype), p, q), strict=True))

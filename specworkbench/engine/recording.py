@@ -1,7 +1,8 @@
 """From rounds to a trace: every scalar is computed from the full rows, on the device, before rows are dropped.
 
-To record a round is to keep it. Rounds wait with their rows until there are enough of them to be measured together; the
-numbers wait on the device until those of many rounds are fetched together; tables are made when they are wanted.
+To record a round is to keep it. Rounds wait with their rows until there are enough of them to be measured together;
+where it is compiled to measure one, it is measured at once. The numbers wait on the device until those of many rounds
+are fetched together; tables are made when they are wanted.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Batch:
 class TraceRecorder:
     """Receives rounds, gives a trace. capture: none (scalars only), top-k or full rows; see `trace.schema`.
 
-    compiled: rounds whose functions are compiled; `measure` is then their compiled one, for stacks of one size.
+    compiled: what measures rounds one by one, where it has a compiled form for them.
     """
 
     def __init__(self, capture: str = "none", top_k: int = 32, compiled: CompiledRound | None = None):
@@ -70,14 +71,18 @@ class TraceRecorder:
 
         An interrupt leaves it out, or in, as a whole: it is kept last.
         """
+        at_once = None if self._compiled is None else self._measured_at_once(step, self._compiled)
         certain = step.proposal.probs is None and self.capture == "none"
         size = step.target_probs.nbytes * (1 if certain else 2)  # with rows of q
-        if self._held + size > WAITING_BYTES:
+        if at_once or self._held + size > WAITING_BYTES:
             self._measure()
             if sum(len(batch.noted) for batch in self._measured) >= PENDING_ROUNDS:
                 self._fetch()
-        self._held += size
-        self._waiting.append(step)
+        if at_once:
+            self._measured = [*self._measured, at_once]
+        else:
+            self._held += size
+            self._waiting.append(step)
 
     def flush(self) -> None:
         """Measure the rounds that wait, and fetch what waits on the device."""
@@ -98,7 +103,7 @@ class TraceRecorder:
     def _measure(self) -> None:
         """Both lists change at once: an interrupt leaves every round in just one of them."""
         if self._waiting:
-            batch = self._batch(self._waiting)
+            batch = self._measured_together(self._waiting)
             self._measured, self._waiting, self._held = [*self._measured, batch], [], 0
 
     def _fetch(self) -> None:
@@ -109,36 +114,29 @@ class TraceRecorder:
             noted = [note for batch in self._measured for note in batch.noted]
             self._fetched, self._measured = [*self._fetched, (noted, numbers)], []
 
-    def _batch(self, steps: list[Round]) -> Batch:
+    @torch.inference_mode()
+    def _measured_at_once(self, step: Round, compiled: CompiledRound) -> Batch | None:
+        """The round measured alone; None where it has to wait for others."""
+        p, proposal = step.target_probs, step.proposal
+        numbers = compiled.measured(proposal, p, step.verdict)
+        if numbers is None:
+            return None
+        rows = torch.stack([p, torch.cat([proposal.draft_probs(p), p[-1:]])]) if self.capture == "full" else None
+        return _batch([Noted.of(step, True)], numbers | _uniforms([step]), rows)
+
+    def _measured_together(self, steps: list[Round]) -> Batch:
         captures = self.capture != "none"
         certain = not captures and all(step.proposal.probs is None for step in steps)
         noted = [Noted.of(step, captures) for step in steps]
-        stack = sum(note.rows for note in noted)
-        slots = self._slots(stack, steps[0].target_probs, certain)
-        rows, room = self._stacked(steps, noted, certain, slots or stack)
-        tokens, also = _tokens(noted, slots or stack, rows.device)
-        measured = self._compiled.measure(rows, tokens, also) if slots else measure(rows, tokens, also, room)
-        numbers = dict(zip(MEASURED, measured[:, :stack], strict=True)) | _uniforms(steps)
-        rows = rows[:, :stack]
+        rows, room = self._stacked(steps, noted, certain)
+        tokens, also = _tokens(noted, rows.device)
+        numbers = dict(zip(MEASURED, measure(rows, tokens, also, room), strict=True)) | _uniforms(steps)
         if self.capture == "top-k":
-            numbers |= top_entries(rows, self.top_k, tokens[:stack], also[:stack])
-        copied = rows.to("cpu", torch.float32, copy=True).numpy() if self.capture == "full" else ()
-        return Batch(
-            noted,
-            torch.cat([part.flatten() for part in numbers.values()]),
-            {name: part.shape for name, part in numbers.items()},
-            dict(zip(("rows_p", "rows_q"), copied, strict=False)),
-        )
+            numbers |= top_entries(rows, self.top_k, tokens, also)
+        return _batch(noted, numbers, rows if self.capture == "full" else None)
 
-    def _slots(self, stack: int, like: torch.Tensor, certain: bool) -> int:
-        """Rows of the stack that the compiled `measure` takes, 0 where this one is not for it: too large, or so small
-        that it is measured faster as it is."""
-        slots = 0 if self._compiled is None else self._compiled.slots(like, certain)
-        return slots if slots / 3 < stack <= slots else 0
-
-    def _stacked(self, steps: list[Round], noted: list[Noted], certain: bool, stack: int) -> torch.Tensor:
-        """(2, 1 or 2, stack, vocab): the rows of these rounds as `measure` wants them, and as much room again. What
-        stands in rows beyond theirs is nobody's."""
+    def _stacked(self, steps: list[Round], noted: list[Noted], certain: bool) -> torch.Tensor:
+        """(2, 1 or 2, stack, vocab): the rows of these rounds as `measure` wants them, and as much room again."""
         of_p, of_q = [], []
         for step, note in zip(steps, noted, strict=True):
             p, proposal, n = step.target_probs, step.proposal, step.proposal.size
@@ -148,23 +146,33 @@ class TraceRecorder:
             if not certain:
                 of_q += [proposal.draft_probs(p), last]
         kinds = [of_p] if certain else [of_p, of_q]
-        shape = (2, len(kinds), stack, p.shape[-1])
+        shape = (2, len(kinds), sum(note.rows for note in noted), p.shape[-1])
         if self._room.numel() < math.prod(shape):
             self._room = p.new_empty(math.prod(shape) * 5 // 4)  # the next batch may be larger by a round
         room = self._room[: math.prod(shape)].view(shape)
-        filled = sum(note.rows for note in noted)
         for parts, rows in zip(kinds, room[0], strict=True):
-            torch.cat(parts, out=rows[:filled])
+            torch.cat(parts, out=rows)
         return room
+
+
+def _batch(noted: list[Noted], numbers: Numbers, rows: torch.Tensor | None) -> Batch:
+    """rows: (2, stack, vocab) p and q, to be kept as they are, or None."""
+    copied = () if rows is None else rows.to("cpu", torch.float32, copy=True).numpy()
+    return Batch(
+        noted,
+        torch.cat([part.flatten() for part in numbers.values()]),
+        {name: part.shape for name, part in numbers.items()},
+        dict(zip(("rows_p", "rows_q"), copied, strict=False)),
+    )
 
 
 def _joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _tokens(noted: list[Noted], stack: int, device: torch.device) -> torch.Tensor:
-    """(2, stack), zeros at the end: a token of each row, the guess or what was drawn after the last one; and the same,
-    but where a round drew its token (of a corrected one, at the first guess refused there) that token."""
+def _tokens(noted: list[Noted], device: torch.device) -> torch.Tensor:
+    """(2, stack): a token of each row, the guess or what was drawn after the last one; and the same, but where a round
+    drew its token (of a corrected one, at the first guess refused there) that token."""
     tokens, also = [], []
     for note in noted:
         decision, displaced = note.decision, note.decision.displaced
@@ -172,8 +180,7 @@ def _tokens(noted: list[Noted], stack: int, device: torch.device) -> torch.Tenso
         tokens += (of_round := [*decision.proposed, decision.next_token][: note.rows])
         also += of_round
         also[at] = decision.next_token
-    beyond = [0] * (stack - len(tokens))
-    return torch.tensor([tokens + beyond, also + beyond], device=device)
+    return torch.tensor([tokens, also], device=device)
 
 
 def _uniforms(steps: list[Round]) -> Numbers:

@@ -69,7 +69,7 @@ class Decoder:
         dtype = work_dtype(target.device)
         self.compiled = None
         if target.engine == "compiled":
-            self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype, capture)
+            self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype, capture, top_k_captured)
         self.recorder = None if capture is None else TraceRecorder(capture, top_k_captured, self.compiled)
         self.streams = Streams(seed, target.device, dtype, self.compiled.draw_row if self.compiled else inverse_cdf)
         self._sequences: list[dict[str, Any]] = []

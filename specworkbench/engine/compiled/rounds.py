@@ -11,7 +11,7 @@ import torch
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.programs import Programs
 from specworkbench.engine.contracts import Proposal, Verdict, Verifier, summarised
-from specworkbench.engine.measuring import WAITING_BYTES, measure
+from specworkbench.engine.measuring import MEASURED, TOP, Numbers, measure_chain
 from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import SamplingSettings, probabilities
 from specworkbench.engine.verifiers.chain import ChainVerifier
@@ -20,14 +20,18 @@ from specworkbench.engine.verifiers.chain import ChainVerifier
 class CompiledRound:
     """The tensor functions of rounds of one rule with gamma guesses. A round that is shorter runs them uncompiled.
 
-    capture: what is recorded of rounds, None for nothing; measure: `engine.measuring.measure`, for `slots` rows.
+    capture, top_k: what is recorded of rounds, None for nothing; see `TraceRecorder`.
     """
 
-    def __init__(self, verifier: Verifier, gamma: int, dtype: torch.dtype, capture: str | None = None):
+    def __init__(
+        self, verifier: Verifier, gamma: int, dtype: torch.dtype, capture: str | None = None, top_k: int = 32
+    ):
         self.programs = Programs()
         self._verifier, self._gamma, self._dtype = verifier, gamma, dtype
         self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
-        self._capture, self.measure = capture, self._compiled(measure, "measuring rows of kinds,", {1, 2})
+        self._capture, self._top = capture, top_k if capture == "top-k" else 0
+        measuring = partial(measure_chain, top=self._top)
+        self._measure = self._compiled(measuring, "the measuring", {1, gamma + 1}, self._top)
         rule = verifier.describe()
         self._judged = {
             certain: self._compiled(partial(_verify, verifier, certain), "the rule", {0, gamma}, [rule, certain])
@@ -54,17 +58,8 @@ class CompiledRound:
         proposal = Proposal(
             torch.zeros(n, dtype=torch.int64, device=rows.device), None if certain else rows[:n].clone()
         )
-        self.verify(proposal, rows, UniformChooser(rows.new_zeros(n), rows.new_zeros(n + 1)))
-
-        if self._capture is not None:
-            certain = certain and self._capture == "none"
-            stack = rows.new_zeros(1 if certain else 2, self.slots(rows, certain), rows.shape[1])
-            tokens = proposal.tokens.new_zeros(2, stack.shape[1])
-            self.measure(stack, *tokens)
-
-    def slots(self, like: torch.Tensor, certain: bool) -> int:
-        """Rows of a stack when rounds have waited, in rows of p `like` these, and of q unless guesses were certain."""
-        return max(self._gamma + 1, WAITING_BYTES // (like.shape[-1] * like.itemsize * (1 if certain else 2)))
+        verdict = self.verify(proposal, rows, UniformChooser(rows.new_zeros(n), rows.new_zeros(n + 1)))
+        self.measured(proposal, rows, verdict)
 
     def verify(self, proposal: Proposal, target_probs: torch.Tensor, choose: Chooser) -> Verdict:
         """As `Verifier.verify`."""
@@ -74,6 +69,16 @@ class CompiledRound:
         rows = [target_probs] if certain else [target_probs, proposal.probs]
         outputs = self._judged[certain](proposal.tokens, choose.accept_uniforms, choose.draw_uniforms, *rows)
         return Verdict(*outputs[:-1], summary=outputs[-1])
+
+    def measured(self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict) -> Numbers | None:
+        """What is recorded of a round's rows, by name, (n + 1, ...) each; None where it has no compiled form."""
+        if self._capture is None or proposal.is_tree or proposal.size not in (0, self._gamma):
+            return None
+        certain = proposal.probs is None and self._capture == "none"
+        rows = () if certain else (proposal.draft_probs(target_probs),)
+        found = self._measure(target_probs, proposal.tokens, verdict.accepted, verdict.next_token, *rows)
+        measured, *top = found if self._top else (found,)
+        return dict(zip((*MEASURED, *TOP), (*measured, *top), strict=False))
 
     def _compiled(self, function: Any, name: str, sizes: set[int], describe: Any = None) -> CompiledFunction:
         return CompiledFunction(function, name, sizes, self.programs, describe)

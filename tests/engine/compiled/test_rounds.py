@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, make_proposer, recording
-from specworkbench.engine.compiled import rounds as rounds_module
 from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Proposal
 from specworkbench.engine.models import LanguageModel
@@ -12,7 +11,7 @@ from specworkbench.engine.rng import UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import Sampler
 from specworkbench.engine.verifiers import VERIFIERS
 from specworkbench.trace import contracts
-from tests.engine.test_recording import assert_as_by_the_plain_formulas
+from tests.engine.test_recording import MIXED, assert_as_by_the_plain_formulas
 from tests.engine.toys import toy_model
 
 VOCAB, GAMMA = 11, 3
@@ -61,17 +60,21 @@ def test_the_sampler_gives_the_same_rows(settings):
     assert Sampler(settings, law=compiled.law(settings))(sick).isnan().any(-1).all()
 
 
-@pytest.mark.parametrize("kind", ["draft_model", "ngram"])
-def test_rounds_measured_compiled_are_recorded_as_the_plain_formulas_say(kind, monkeypatch):
-    for module in (recording, rounds_module):
-        monkeypatch.setattr(module, "WAITING_BYTES", 2000)
-    compiled = CompiledRound(VERIFIERS["token"](), 3, torch.float64)
-    measure, stacks = compiled.measure, []
-    monkeypatch.setattr(compiled, "measure", lambda *given: stacks.append(given[0].shape) or measure(*given))
-    for capture in ("none", "top-k", "full"):
-        stacks.clear()
-        assert_as_by_the_plain_formulas(kind, "sampled", capture, compiled)
-        assert len(stacks) > 1 and len(set(stacks)) == 1  # the last rounds are too few for a stack of that size
+@pytest.mark.parametrize("kind", ["none", MIXED])
+@pytest.mark.parametrize("capture", ["none", "top-k", "full"])
+def test_rounds_measured_compiled_are_recorded_as_the_plain_formulas_say(capture, kind, monkeypatch):
+    monkeypatch.setattr(recording, "PENDING_ROUNDS", 16)
+    compiled = CompiledRound(VERIFIERS["token"](), 3, torch.float64, capture, 3)
+    measured, alone = compiled.measured, []
+
+    def seen(proposal, *given):
+        numbers = measured(proposal, *given)
+        alone.append((numbers is not None, proposal.size in (0, 3) and not proposal.is_tree))
+        return numbers
+
+    monkeypatch.setattr(compiled, "measured", seen)
+    assert_as_by_the_plain_formulas(kind, "sampled", capture, compiled)
+    assert sum(at_once for at_once, _ in alone) > 3 and all(found == expected for found, expected in alone)
 
 
 @pytest.fixture(scope="module")
