@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import torch
 
-Numbers = dict[str, torch.Tensor]
 WAITING_BYTES = 2**22
 """Bytes of rows that are measured together: so many that dispatching costs little beside the arithmetic, so few that a
 cache holds them. Rounds of a large vocabulary are measured one by one."""
@@ -63,9 +62,9 @@ def _of_certain(prob: torch.Tensor, total: torch.Tensor, same: torch.Tensor) -> 
 
 def measure_chain(
     p: torch.Tensor, tokens: torch.Tensor, accepted: torch.Tensor, next_token: torch.Tensor, *q: torch.Tensor, top: int
-) -> torch.Tensor | tuple[torch.Tensor, ...]:
-    """What `measure` gives of one round with a chain of n guesses, row by row to that after the last: (names, n + 1);
-    unless top is 0 a tuple of this and what `top_entries` gives of it.
+) -> tuple[torch.Tensor, ...]:
+    """What `measure` gives of one round with a chain of n guesses, row by row to that after the last, (names, n + 1);
+    then, unless top is 0, what `top_entries` gives of it.
 
     p: (n + 1, vocab); tokens: (n,) guesses; accepted, next_token: () of the verdict; q: (n, vocab), or nothing where
     all guesses were certain and top is 0.
@@ -74,14 +73,13 @@ def measure_chain(
     also = torch.where(torch.arange(len(tokens), device=p.device) == accepted, next_token, tokens)
     rows = torch.stack([p, *(torch.cat([rows, p[-1:]]) for rows in q)])
     measured = measure(rows, tokens, also)
-    return (measured, *top_entries(rows, top, tokens, also).values()) if top else measured
+    return (measured, *top_entries(rows, top, tokens, also)) if top else (measured,)
 
 
-def top_entries(rows: torch.Tensor, k: int, tokens: torch.Tensor, also: torch.Tensor) -> Numbers:
-    """`TOP`, each (stack, 2 k + 2): both top-k sets of each row and its two tokens, with repetitions; tokens as floats.
-    rows: p and q.
+def top_entries(rows: torch.Tensor, k: int, tokens: torch.Tensor, also: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The parts of `TOP`, (stack, 2 k + 2) each: both top-k sets of each row and its two tokens, with repetitions,
+    tokens as floats; p of these; q. rows: p and q.
     """
     p_top, q_top = rows.topk(min(k, rows.shape[-1]), dim=-1).indices
     found = torch.cat([p_top, q_top, tokens.unsqueeze(-1), also.unsqueeze(-1)], dim=-1)
-    p, q = rows.gather(-1, found.expand(2, -1, -1))
-    return dict(zip(TOP, (found.to(rows.dtype), p, q), strict=True))
+    return found.to(rows.dtype), *rows.gather(-1, found.expand(2, -1, -1))

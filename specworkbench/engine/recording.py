@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import torch
 
 from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.loop import Round
-from specworkbench.engine.measuring import MEASURED, WAITING_BYTES, Numbers, measure, top_entries
+from specworkbench.engine.measuring import MEASURED, TOP, WAITING_BYTES, measure, top_entries
 from specworkbench.engine.tables import Noted, tables
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder
@@ -41,11 +42,19 @@ class Batch:
     shapes: dict[str, torch.Size]
     rows: dict[str, np.ndarray]
 
-    def unfolded(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """The numbers, which have arrived on the host, and the rows, by name."""
-        ends = np.cumsum([shape.numel() for shape in self.shapes.values()])
-        named = zip(self.shapes.items(), np.split(numbers, ends[:-1]), strict=True)
-        return {name: part.reshape(shape) for (name, shape), part in named} | self.rows
+    @classmethod
+    def of(
+        cls, noted: list[Noted], steps: list[Round], measured: Sequence[torch.Tensor], rows: torch.Tensor | None
+    ) -> Batch:
+        """measured: what `measure` gave of their rows and, if captured, the parts of `TOP`; rows: (2, stack, vocab) p
+        and q, to be kept as they are, or None."""
+        table, *top = measured
+        uniforms = _uniforms(steps)
+        shapes = dict.fromkeys(MEASURED, table.shape[1:]) | dict(zip(TOP, (part.shape for part in top), strict=False))
+        shapes |= {name: torch.Size([sum(map(len, parts))]) for name, parts in uniforms.items()}
+        flat = torch.cat([*(part.flatten() for part in measured), *chain(*uniforms.values())])
+        copied = () if rows is None else rows.to("cpu", torch.float32, copy=True).numpy()
+        return cls(noted, flat, shapes, dict(zip(("rows_p", "rows_q"), copied, strict=False)))
 
 
 class TraceRecorder:
@@ -108,21 +117,19 @@ class TraceRecorder:
 
     def _fetch(self) -> None:
         if self._measured:
-            sizes = [batch.numbers.shape[0] for batch in self._measured]
-            flat = np.split(torch.cat([batch.numbers for batch in self._measured]).cpu().numpy(), np.cumsum(sizes)[:-1])
-            numbers = _joined([batch.unfolded(part) for batch, part in zip(self._measured, flat, strict=True)])
+            flat = torch.cat([batch.numbers for batch in self._measured]).cpu().numpy()
             noted = [note for batch in self._measured for note in batch.noted]
-            self._fetched, self._measured = [*self._fetched, (noted, numbers)], []
+            self._fetched, self._measured = [*self._fetched, (noted, _unfolded(self._measured, flat))], []
 
     @torch.inference_mode()
     def _measured_at_once(self, step: Round, compiled: CompiledRound) -> Batch | None:
         """The round measured alone; None where it has to wait for others."""
         p, proposal = step.target_probs, step.proposal
-        numbers = compiled.measured(proposal, p, step.verdict)
-        if numbers is None:
+        measured = compiled.measured(proposal, p, step.verdict)
+        if measured is None:
             return None
         rows = torch.stack([p, torch.cat([proposal.draft_probs(p), p[-1:]])]) if self.capture == "full" else None
-        return _batch([Noted.of(step, True)], numbers | _uniforms([step]), rows)
+        return Batch.of([Noted.of(step, True)], [step], measured, rows)
 
     def _measured_together(self, steps: list[Round]) -> Batch:
         captures = self.capture != "none"
@@ -130,10 +137,9 @@ class TraceRecorder:
         noted = [Noted.of(step, captures) for step in steps]
         rows, room = self._stacked(steps, noted, certain)
         tokens, also = _tokens(noted, rows.device)
-        numbers = dict(zip(MEASURED, measure(rows, tokens, also, room), strict=True)) | _uniforms(steps)
-        if self.capture == "top-k":
-            numbers |= top_entries(rows, self.top_k, tokens, also)
-        return _batch(noted, numbers, rows if self.capture == "full" else None)
+        measured = measure(rows, tokens, also, room)
+        top = top_entries(rows, self.top_k, tokens, also) if self.capture == "top-k" else ()
+        return Batch.of(noted, steps, (measured, *top), rows if self.capture == "full" else None)
 
     def _stacked(self, steps: list[Round], noted: list[Noted], certain: bool) -> torch.Tensor:
         """(2, 1 or 2, stack, vocab): the rows of these rounds as `measure` wants them, and as much room again."""
@@ -155,15 +161,21 @@ class TraceRecorder:
         return room
 
 
-def _batch(noted: list[Noted], numbers: Numbers, rows: torch.Tensor | None) -> Batch:
-    """rows: (2, stack, vocab) p and q, to be kept as they are, or None."""
-    copied = () if rows is None else rows.to("cpu", torch.float32, copy=True).numpy()
-    return Batch(
-        noted,
-        torch.cat([part.flatten() for part in numbers.values()]),
-        {name: part.shape for name, part in numbers.items()},
-        dict(zip(("rows_p", "rows_q"), copied, strict=False)),
-    )
+def _unfolded(batches: list[Batch], flat: np.ndarray) -> dict[str, np.ndarray]:
+    """The numbers of all batches, which have arrived on the host, and their rows, by name."""
+    found, start = [], 0
+    for shapes, group in groupby(batches, key=attrgetter("shapes")):
+        alike = list(group)
+        size = alike[0].numbers.shape[0]
+        numbers = flat[start : start + len(alike) * size].reshape(len(alike), size)
+        start += numbers.size
+        ends = accumulate(shape.numel() for shape in shapes.values())
+        columns = {
+            name: numbers[:, end - shape.numel() : end].reshape(-1, *shape[1:])
+            for (name, shape), end in zip(shapes.items(), ends, strict=True)
+        }
+        found.append(columns | _joined([batch.rows for batch in alike]))
+    return _joined(found)
 
 
 def _joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -183,15 +195,14 @@ def _tokens(noted: list[Noted], device: torch.device) -> torch.Tensor:
     return torch.tensor([tokens, also], device=device)
 
 
-def _uniforms(steps: list[Round]) -> Numbers:
-    """What was compared and drawn with: of the nodes accept_prob, u and, where they were sampled, u_guess; u_drawn, one
-    more than nodes for each round.
+def _uniforms(steps: list[Round]) -> dict[str, list[torch.Tensor]]:
+    """What was compared and drawn with, round by round: of the nodes accept_prob, u and, where they were sampled,
+    u_guess; u_drawn, one more than nodes.
     """
     sampled = [step for step in steps if step.proposal.probs is not None]
-    guesses = [step.uniforms.draft[: step.proposal.size] for step in sampled] or [steps[0].uniforms.draft[:0]]
     return {
-        "accept_prob": torch.cat([step.verdict.accept_probs for step in steps]),
-        "u": torch.cat([step.uniforms.accept for step in steps]),
-        "u_guess": torch.cat(guesses),
-        "u_drawn": torch.cat([step.uniforms.drawn for step in steps]),
+        "accept_prob": [step.verdict.accept_probs for step in steps],
+        "u": [step.uniforms.accept for step in steps],
+        "u_guess": [step.uniforms.draft[: step.proposal.size] for step in sampled],
+        "u_drawn": [step.uniforms.drawn for step in steps],
     }

@@ -179,7 +179,7 @@ def test_what_is_measured_does_not_depend_on_a_branch_on_a_value():
         rows = of(kinds, 6, 7, dtype=torch.float64)
         for room in (None, torch.empty_like(rows)):
             assert measure(rows, of(6), of(6), room).shape == (len(MEASURED), 6)
-    assert {part.shape for part in top_entries(rows, 3, of(6), of(6)).values()} == {(6, 8)}
+    assert {part.shape for part in top_entries(rows, 3, of(6), of(6))} == {(6, 8)}
 
 
 @pytest.mark.parametrize("where", ["measure", "_uniforms", "_joined"])

@@ -11,7 +11,7 @@ import torch
 from specworkbench.engine.compiled.functions import CompiledFunction
 from specworkbench.engine.compiled.programs import Programs
 from specworkbench.engine.contracts import Proposal, Verdict, Verifier, summarised
-from specworkbench.engine.measuring import MEASURED, TOP, Numbers, measure_chain
+from specworkbench.engine.measuring import measure_chain
 from specworkbench.engine.rng import Chooser, UniformChooser, inverse_cdf
 from specworkbench.engine.sampling import SamplingSettings, probabilities
 from specworkbench.engine.verifiers.chain import ChainVerifier
@@ -29,9 +29,8 @@ class CompiledRound:
         self.programs = Programs()
         self._verifier, self._gamma, self._dtype = verifier, gamma, dtype
         self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
-        self._capture, self._top = capture, top_k if capture == "top-k" else 0
-        measuring = partial(measure_chain, top=self._top)
-        self._measure = self._compiled(measuring, "the measuring", {1, gamma + 1}, self._top)
+        self._capture, top = capture, top_k if capture == "top-k" else 0
+        self._measure = self._compiled(partial(measure_chain, top=top), "the measuring", {1, gamma + 1}, top)
         rule = verifier.describe()
         self._judged = {
             certain: self._compiled(partial(_verify, verifier, certain), "the rule", {0, gamma}, [rule, certain])
@@ -70,15 +69,16 @@ class CompiledRound:
         outputs = self._judged[certain](proposal.tokens, choose.accept_uniforms, choose.draw_uniforms, *rows)
         return Verdict(*outputs[:-1], summary=outputs[-1])
 
-    def measured(self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict) -> Numbers | None:
-        """What is recorded of a round's rows, by name, (n + 1, ...) each; None where it has no compiled form."""
+    def measured(
+        self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict
+    ) -> tuple[torch.Tensor, ...] | None:
+        """What is recorded of a round's rows, see `measure_chain`; None where it has no compiled form."""
         if self._capture is None or proposal.is_tree or proposal.size not in (0, self._gamma):
             return None
         certain = proposal.probs is None and self._capture == "none"
         rows = () if certain else (proposal.draft_probs(target_probs),)
         found = self._measure(target_probs, proposal.tokens, verdict.accepted, verdict.next_token, *rows)
-        measured, *top = found if self._top else (found,)
-        return dict(zip((*MEASURED, *TOP), (*measured, *top), strict=False))
+        return found if isinstance(found, tuple) else (found,)
 
     def _compiled(self, function: Any, name: str, sizes: set[int], describe: Any = None) -> CompiledFunction:
         return CompiledFunction(function, name, sizes, self.programs, describe)
