@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,34 +26,33 @@ from specworkbench.trace.schema import CAPTURES
 
 PENDING_ROUNDS = 128
 """Rounds whose measurements may wait on the device before they are fetched together."""
+MEASURED_TABLE = "measured"
 
 
 @dataclass(frozen=True)
 class Batch:
     """Rounds that were measured together.
 
-    numbers: all that was measured, flat, on the device; shapes: what it consists of, in order; rows: of capture 'full',
-    float32 on the host.
+    numbers: on the device, by name: `MEASURED_TABLE`, what `measure` gave of their rows; the parts of `TOP`, if
+    captured; what `_uniforms` gives. rows: of capture 'full', float32 on the host.
     """
 
     noted: list[Noted]
-    numbers: torch.Tensor
-    shapes: dict[str, torch.Size]
+    numbers: dict[str, torch.Tensor]
     rows: dict[str, np.ndarray]
 
     @classmethod
     def of(
         cls, noted: list[Noted], steps: list[Round], measured: Sequence[torch.Tensor], rows: torch.Tensor | None
     ) -> Batch:
-        """measured: what `measure` gave of their rows and, if captured, the parts of `TOP`; rows: (2, stack, vocab) p
-        and q, to be kept as they are, or None."""
-        table, *top = measured
-        uniforms = _uniforms(steps)
-        shapes = dict.fromkeys(MEASURED, table.shape[1:]) | dict(zip(TOP, (part.shape for part in top), strict=False))
-        shapes |= {name: torch.Size([sum(map(len, parts))]) for name, parts in uniforms.items()}
-        flat = torch.cat([*(part.flatten() for part in measured), *chain(*uniforms.values())])
+        """measured: the table and the parts of `TOP`; rows: (2, stack, vocab) p and q, to be kept whole, or None."""
         copied = () if rows is None else rows.to("cpu", torch.float32, copy=True).numpy()
-        return cls(noted, flat, shapes, dict(zip(("rows_p", "rows_q"), copied, strict=False)))
+        numbers = dict(zip((MEASURED_TABLE, *TOP), measured, strict=False)) | _uniforms(steps)
+        return cls(noted, numbers, dict(zip(("rows_p", "rows_q"), copied, strict=False)))
+
+    def shapes(self) -> dict[str, torch.Size]:
+        """Of the numbers."""
+        return {name: part.shape for name, part in self.numbers.items()}
 
 
 class TraceRecorder:
@@ -117,7 +115,8 @@ class TraceRecorder:
 
     def _fetch(self) -> None:
         if self._measured:
-            flat = torch.cat([batch.numbers for batch in self._measured]).cpu().numpy()
+            parts = [part.flatten() for batch in self._measured for part in batch.numbers.values()]
+            flat = torch.cat(parts).cpu().numpy()
             noted = [note for batch in self._measured for note in batch.noted]
             self._fetched, self._measured = [*self._fetched, (noted, _unfolded(self._measured, flat))], []
 
@@ -162,19 +161,20 @@ class TraceRecorder:
 
 
 def _unfolded(batches: list[Batch], flat: np.ndarray) -> dict[str, np.ndarray]:
-    """The numbers of all batches, which have arrived on the host, and their rows, by name."""
+    """The numbers of all batches, arrived on the host one batch's after another's, and their rows, by name."""
     found, start = [], 0
-    for shapes, group in groupby(batches, key=attrgetter("shapes")):
+    for shapes, group in groupby(batches, key=Batch.shapes):
         alike = list(group)
-        size = alike[0].numbers.shape[0]
-        numbers = flat[start : start + len(alike) * size].reshape(len(alike), size)
+        ends = [*accumulate(shape.numel() for shape in shapes.values())]
+        numbers = flat[start : start + len(alike) * ends[-1]].reshape(len(alike), -1)
         start += numbers.size
-        ends = accumulate(shape.numel() for shape in shapes.values())
         columns = {
-            name: numbers[:, end - shape.numel() : end].reshape(-1, *shape[1:])
-            for (name, shape), end in zip(shapes.items(), ends, strict=True)
+            name: part.reshape(len(alike), *shape)
+            for (name, shape), part in zip(shapes.items(), np.split(numbers, ends[:-1], axis=1), strict=True)
         }
-        found.append(columns | _joined([batch.rows for batch in alike]))
+        table = columns.pop(MEASURED_TABLE).swapaxes(0, 1).reshape(len(MEASURED), -1)
+        columns = {name: part.reshape(-1, *part.shape[2:]) for name, part in columns.items()}
+        found.append(columns | dict(zip(MEASURED, table, strict=True)) | _joined([batch.rows for batch in alike]))
     return _joined(found)
 
 
@@ -195,14 +195,19 @@ def _tokens(noted: list[Noted], device: torch.device) -> torch.Tensor:
     return torch.tensor([tokens, also], device=device)
 
 
-def _uniforms(steps: list[Round]) -> dict[str, list[torch.Tensor]]:
-    """What was compared and drawn with, round by round: of the nodes accept_prob, u and, where they were sampled,
-    u_guess; u_drawn, one more than nodes.
+def _uniforms(steps: list[Round]) -> dict[str, torch.Tensor]:
+    """What was compared and drawn with: of the nodes accept_prob, u and, where they were sampled, u_guess; u_drawn, one
+    more than nodes for each round.
     """
     sampled = [step for step in steps if step.proposal.probs is not None]
+    guesses = [step.uniforms.draft[: step.proposal.size] for step in sampled] or [steps[0].uniforms.draft[:0]]
     return {
-        "accept_prob": [step.verdict.accept_probs for step in steps],
-        "u": [step.uniforms.accept for step in steps],
-        "u_guess": [step.uniforms.draft[: step.proposal.size] for step in sampled],
-        "u_drawn": [step.uniforms.drawn for step in steps],
+        "accept_prob": _cat([step.verdict.accept_probs for step in steps]),
+        "u": _cat([step.uniforms.accept for step in steps]),
+        "u_guess": _cat(guesses),
+        "u_drawn": _cat([step.uniforms.drawn for step in steps]),
     }
+
+
+def _cat(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
