@@ -17,6 +17,7 @@ import typer
 
 from specworkbench import ENGINE_PACKAGES, __version__
 from specworkbench.cli.check import check
+from specworkbench.cli.controllers import controllers
 from specworkbench.cli.costs import costs
 from specworkbench.cli.decode import decode
 from specworkbench.cli.equivalence import equivalence
@@ -45,6 +46,7 @@ app.command()(decode)
 app.command()(models)
 app.command()(proposers)
 app.command()(rules)
+app.command()(controllers)
 app.command()(report)
 app.command()(costs)
 app.command()(check)

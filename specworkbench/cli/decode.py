@@ -41,6 +41,7 @@ def decode(
     draft_revision: opt.DraftRevision = None,
     setting: opt.Setting = None,
     gamma: opt.Gamma = 4,
+    controller: opt.Controller = "constant",
     rule: opt.Rule = None,
     temperature: opt.Temperature = None,
     top_k: opt.TopK = None,
@@ -115,6 +116,7 @@ def prepare(asked: SimpleNamespace) -> Decoder:
         ignore_eos=asked.ignore_eos,
     )
     _draft_sampling(settings.sampling, asked.draft_temperature)
+    controller = engine.make_controller(asked.controller)
     if not asked.generation_config:
         engine.make_verifier(asked.rule, settings.sampling)
     spec = _proposer_spec(asked)
@@ -133,6 +135,7 @@ def prepare(asked: SimpleNamespace) -> Decoder:
         target,
         proposer,
         rule=asked.rule,
+        controller=controller,
         settings=settings,
         seed=asked.seed,
         capture=asked.capture,

@@ -1,4 +1,4 @@
-"""What the commands that list a registry share: `proposers` and `rules`."""
+"""What the commands that list a registry share: `proposers`, `rules` and `controllers`."""
 
 from __future__ import annotations
 

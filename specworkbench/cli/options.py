@@ -108,6 +108,15 @@ Setting = Annotated[
     option("--set", help="A setting of the proposer, as NAME=VALUE; may be given again.", panel=_SPECULATION),
 ]
 Gamma = Annotated[int, option("--gamma", help="Tokens proposed per round.", panel=_SPECULATION)]
+Controller = Annotated[
+    str,
+    option(
+        "--controller",
+        help="NAME[,SETTING=VALUE...]: who chooses gamma round by round, at most --gamma; specworkbench controllers "
+        "lists them.",
+        panel=_SPECULATION,
+    ),
+]
 Rule = Annotated[
     str | None,
     option(

@@ -43,6 +43,7 @@ class Context:
     those of the path that was kept); rows: (n + 1, vocab) the target's rows of the last round, the first after the
     context, the others after each node; cache: the target's cache, holding every token but the last; these three
     only when needed. longest: tokens the sequence may reach, guesses of its last round included (0: not known).
+    stop_below: a guess that the draft is less sure of than that is the last of its round (0: none), see `draw_chain`.
     """
 
     tokens: list[int]
@@ -58,6 +59,7 @@ class Context:
     cache: KVCache | None = None
     target_sampler: Sampler | None = None
     longest: int = 0
+    stop_below: float = 0.0
 
     def ids(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
         """(m,) int64 tokens on the device."""
@@ -207,6 +209,7 @@ class Proposer(Described):
     deterministic: ClassVar[bool] = False
     drafts_trees: bool = False
     instrument: ClassVar[bool] = False
+    tells_doubt: bool = False
     needs: Needs = Needs()
 
     @classmethod

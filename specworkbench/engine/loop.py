@@ -14,10 +14,12 @@ import torch
 
 from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer, Verdict, Verifier, summarised
+from specworkbench.engine.controllers import ConstantController, Controller, check_controls
 from specworkbench.engine.kvcache import NO_ROLLBACK
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import RoundUniforms, Streams
+from specworkbench.engine.round import Round
 from specworkbench.engine.sampling import MinimumLength, Sampler, SamplingSettings, seen_in_tree
 from specworkbench.engine.stopping import Stopping
 from specworkbench.engine.timing import clock_for
@@ -28,7 +30,8 @@ from specworkbench.errors import InputError
 
 @dataclass(frozen=True)
 class DecodeSettings:
-    """Settings of one sequence: gamma tokens a round (a tree's depth); target and draft sampling; when to stop.
+    """Settings of one sequence: gamma tokens a round (a tree's depth; with a controller, at most); target and draft
+    sampling; when to stop.
 
     min_new_tokens: so many tokens are out before EOS may come (see `MinimumLength`); without effect where no EOS ends
     the sequence. Raises `InputError` for a gamma or a number of new tokens below 1, and for a minimum that is negative
@@ -59,37 +62,6 @@ class DecodeSettings:
             raise InputError("a stop string is empty; it would stop at once, leave it out")
 
 
-@dataclass(frozen=True)
-class Round:
-    """One round as it happened. Tensors stay on the device until somebody records them.
-
-    target_probs: (n + 1, vocab); decision: the verdict on the host; stop_reason: None while decoding goes on; times: ms
-    by phase and 'total'; cache sizes after the round.
-    """
-
-    sequence: int
-    index: int
-    context_length: int
-    gamma: int
-    asked: int
-    shortened: str
-    proposal: Proposal
-    target_probs: torch.Tensor
-    verdict: Verdict
-    decision: Decision
-    uniforms: RoundUniforms | None
-    stop_reason: str | None
-    times: dict[str, float]
-    target_cache_tokens: int
-    target_cache_bytes: int
-    draft_cache_bytes: int
-
-    @property
-    def emitted(self) -> list[int]:
-        """The tokens that reached the output."""
-        return [*self.decision.kept, self.decision.next_token][: self.decision.emitted]
-
-
 class Sequence:
     """One sequence being decoded: its context, the target's cache, and the rounds that move both forward."""
 
@@ -103,11 +75,14 @@ class Sequence:
         streams: Streams,
         index: int = 0,
         compiled: CompiledRound | None = None,
+        controller: Controller | None = None,
     ):
         _check_room(target, prompt, settings)
         if proposer.drafts_trees:
             target.check_trees()
             check_judges_trees(verifier, proposer)
+        self.controller = controller or ConstantController()
+        check_controls(self.controller, proposer)
         self.target, self.proposer, self.verifier, self.settings = target, proposer, verifier, settings
         self.streams, self.index = streams, index
         eos_ids = () if settings.ignore_eos else target.eos_ids
@@ -118,6 +93,7 @@ class Sequence:
             list(prompt), len(prompt), self._sampler(settings.draft_sampling or settings.sampling), target.device,
             target.vocab_size, index, target_sampler=self.sampler,
             longest=min(len(prompt) + settings.max_new_tokens + settings.gamma, target.max_context),
+            stop_below=self.controller.stop_below,
         )  # fmt: skip
         self.stopping = Stopping(target, settings.stop, eos_ids)
         self.cache = target.new_cache()
@@ -136,17 +112,19 @@ class Sequence:
     @torch.inference_mode()
     def prepare(self) -> None:
         """What comes before any decoding and is no part of its time: room in the caches, and compiling."""
-        started, most = perf_counter(), 0 if self.proposer.name == "none" else self.settings.gamma
+        started, plain = perf_counter(), self.proposer.name == "none"
+        gammas = {0} if plain else {0, *self.controller.gammas(self.settings.gamma)}
         self.proposer.reset()
+        self.controller.reset(self.settings.gamma)
         self.cache.reserve(self.context.longest)
-        for rows in {1, most + 1}:
-            self.target.expect(rows, rows)
+        for gamma in gammas:
+            self.target.expect(gamma + 1, gamma + 1)
         self.target.prepare(self.cache, self.proposer.needs.hidden_layers)
         self.proposer.prepare(self.context)
         if self.compiled is not None:
-            if most and not self.proposer.deterministic:
+            if not plain and not self.proposer.deterministic:
                 self.context.sampler.prepare(self.target.blank_logits(1))
-            for proposed in {0, most}:
+            for proposed in gammas:
                 rows = self.sampler.law(self.target.blank_logits(proposed + 1))
                 self.compiled.prepare(rows, self.proposer.deterministic or not proposed)
         self.prepare_ms = (perf_counter() - started) * 1e3
@@ -178,7 +156,8 @@ class Sequence:
         """Propose, verify in one target forward, decide, commit, roll back."""
         context, clock = self.context, self.clock
         length = len(context.tokens)
-        asked, shortened = self._asked(length)
+        gamma = self.controller.gamma()
+        asked, shortened = self._asked(gamma, length)
         self.minimum.left = self.settings.min_new_tokens - (length - context.prompt_length)
         clock.start()
         last = context.ids(-1)
@@ -199,18 +178,21 @@ class Sequence:
             context.hidden = {layer: torch.cat([unseen[layer], rows]) for layer, rows in context.hidden.items()}
         clock.mark("rollback")
         context.round += 1
-        return Round(
-            self.index, context.round - 1, length, self.settings.gamma, asked, shortened or proposal.shortened,
+        step = Round(
+            self.index, context.round - 1, length, gamma, asked, shortened or proposal.shortened,
             proposal, target_probs, verdict, decision, uniforms, stop_reason, clock.read(),
             self.cache.length, self.cache.nbytes, self.proposer.cache_bytes,
         )  # fmt: skip
+        self.controller.observe(step)
+        return step
 
-    def _asked(self, length: int) -> tuple[int, str]:
-        """How many guesses fit, and what limits them: a round emits at most one token more than it proposes."""
+    def _asked(self, gamma: int, length: int) -> tuple[int, str]:
+        """How many guesses fit, at most gamma, and what limits them: a round emits at most one token more than it
+        proposes."""
         budget = self.settings.max_new_tokens - (length - self.context.prompt_length)
         room = self.target.max_context - length
-        asked = min(self.settings.gamma, budget - 1, room - 1)
-        shortened = "" if asked == self.settings.gamma else "budget" if budget <= room else "context"
+        asked = min(gamma, budget - 1, room - 1)
+        shortened = "" if asked == gamma else "budget" if budget <= room else "context"
         return asked, shortened
 
     def _propose(self, asked: int) -> tuple[Proposal, RoundUniforms]:

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from specworkbench.engine.compiled.rounds import CompiledRound
-from specworkbench.engine.loop import Round
 from specworkbench.engine.measuring import MEASURED, TOP, WAITING_BYTES, measure, top_entries
+from specworkbench.engine.round import Round
 from specworkbench.engine.tables import Noted, tables
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, TraceBuilder

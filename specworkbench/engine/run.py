@@ -15,11 +15,13 @@ import transformers
 import specworkbench
 from specworkbench.engine.compiled.rounds import CompiledRound
 from specworkbench.engine.contracts import Proposer
-from specworkbench.engine.loop import DecodeSettings, Round, Sequence, decode_rounds
+from specworkbench.engine.controllers import Controller, make_controller
+from specworkbench.engine.loop import DecodeSettings, Sequence, decode_rounds
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.proposers import NoProposer
 from specworkbench.engine.recording import TraceRecorder
 from specworkbench.engine.rng import Streams, inverse_cdf, work_dtype
+from specworkbench.engine.round import Round
 from specworkbench.engine.timing import clock_for
 from specworkbench.engine.verifiers import make_verifier
 from specworkbench.errors import InputError
@@ -43,6 +45,7 @@ class DecodeResult:
 class Decoder:
     """One configuration of target, proposer, rule and sampling that decodes prompt after prompt into one trace.
 
+    controller: who chooses gamma before each round, see `engine.controllers`; at most the gamma of the settings.
     capture: None records nothing; otherwise none (scalars), top-k or full, as in `trace.schema`.
     Raises `InputError` for settings that do not fit together.
     """
@@ -53,6 +56,7 @@ class Decoder:
         proposer: Proposer | None = None,
         *,
         rule: str | None = None,
+        controller: str | Controller = "constant",
         settings: DecodeSettings | None = None,
         seed: int = 0,
         capture: str | None = "none",
@@ -63,13 +67,15 @@ class Decoder:
         self.target, self.proposer = target, proposer or NoProposer()
         self.settings = settings or DecodeSettings()
         self.verifier = make_verifier(rule, self.settings.sampling, self.proposer)
+        self.controller = make_controller(controller) if isinstance(controller, str) else controller
         if seed < 0:
             raise InputError(f"the seed is {seed}; it must be at least 0")
         self.seed, self.chat, self.generation_config_applied = seed, chat, generation_config_applied
         dtype = work_dtype(target.device)
         self.compiled = None
         if target.engine == "compiled":
-            self.compiled = CompiledRound(self.verifier, self.settings.gamma, dtype, capture, top_k_captured)
+            gammas = self.controller.gammas(self.settings.gamma)
+            self.compiled = CompiledRound(self.verifier, gammas, dtype, capture, top_k_captured)
         self.recorder = None if capture is None else TraceRecorder(capture, top_k_captured, self.compiled)
         self.streams = Streams(seed, target.device, dtype, self.compiled.draw_row if self.compiled else inverse_cdf)
         self._sequences: list[dict[str, Any]] = []
@@ -83,21 +89,23 @@ class Decoder:
         sequence = self.start(prompt)
         stop_reason = "stopped"
         output: list[int] = []  # of the rounds recorded: one that an interrupt cuts in two does not count
+        estimates: list[dict[str, float | None]] = []
         try:
             for step in decode_rounds(sequence):
                 if self.recorder is not None:
                     self.recorder.record(step)
                 output += step.emitted
                 stop_reason = step.stop_reason or stop_reason
-                if on_round is not None:
-                    shown = perf_counter()
-                    go_on = on_round(step)
-                    watched += perf_counter() - shown
-                    if go_on is False:
-                        break
+                shown = perf_counter()
+                estimates.append(self.controller.estimates())
+                go_on = None if on_round is None else on_round(step)
+                watched += perf_counter() - shown
+                if go_on is False:
+                    break
         finally:
             ms_total = (perf_counter() - started - watched) * 1e3 - sequence.prepare_ms
-            self._sequences.append(self._entry(sequence, output, prompt, id, bucket, stop_reason, ms_total))
+            entry = self._entry(sequence, output, prompt, id, bucket, stop_reason, ms_total)
+            self._sequences.append(entry | ({"controller_estimates": estimates} if any(estimates) else {}))
         return DecodeResult(self.target.decode(output), output, stop_reason)
 
     def start(self, prompt: str) -> Sequence:
@@ -105,8 +113,9 @@ class Decoder:
         ids = self.target.encode(prompt, self.chat)
         index = len(self._sequences)
         return Sequence(
-            self.target, ids, self.proposer, self.verifier, self.settings, self.streams, index, self.compiled
-        )
+            self.target, ids, self.proposer, self.verifier, self.settings, self.streams, index, self.compiled,
+            self.controller,
+        )  # fmt: skip
 
     def trace(self) -> Trace:
         """The trace of all sequences so far. Raises `InputError` when this decoder does not record."""
@@ -153,6 +162,7 @@ class Decoder:
             "proposer": self.proposer.describe(),
             "rule": self.verifier.describe(),
             "gamma": settings.gamma,
+            "controller": self.controller.describe(),
             "seed": self.seed,
             "capture": self.recorder.capture,
             "top_k_captured": self.recorder.top_k,
@@ -190,8 +200,8 @@ def decode(
     """Decode one prompt and keep its trace.
 
     Keywords are those of `DecodeSettings` (gamma, max_new_tokens, min_new_tokens, sampling, draft_sampling, stop,
-    ignore_eos) and of `Decoder` (rule, seed, capture, top_k_captured, chat). `on_round` sees every round and stops by
-    returning False.
+    ignore_eos) and of `Decoder` (rule, controller, seed, capture, top_k_captured, chat). `on_round` sees each round and
+    stops by returning False.
     """
     names = DecodeSettings.__dataclass_fields__
     settings = DecodeSettings(**{name: options.pop(name) for name in list(options) if name in names})

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from specworkbench.errors import InputError
+
+BEFORE_SETTING = re.compile(r",(?=\s*\w+\s*=)")
+"""The commas between settings; those within a value, such as 1,2,3, are none."""
 
 
 class Described:
@@ -25,6 +29,12 @@ class Described:
         """The settings it knows, with their defaults."""
         parameters = inspect.signature(cls.__init__).parameters.values()
         return {entry.name: entry.default for entry in parameters if entry.default is not inspect.Parameter.empty}
+
+
+def split_settings(text: str) -> tuple[str, list[str]]:
+    """NAME[,SETTING=VALUE...] as the name and its settings, NAME=VALUE each."""
+    name, *settings = BEFORE_SETTING.split(text)
+    return name.strip(), settings
 
 
 def parse_settings(kind: type[Described], texts: Sequence[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specworkbench.engine.contracts import Decision
-from specworkbench.engine.loop import Round
+from specworkbench.engine.round import Round
 from specworkbench.engine.trees import depths_of
 from specworkbench.trace.builder import objects
 from specworkbench.trace.schema import OUTCOMES

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from specworkbench.engine.loop import Round
+from specworkbench.engine.round import Round
 from specworkbench.equivalence.evidence import ALTERNATIVES, CELLS, Evidence
 
 RowsOf = Callable[[Round], torch.Tensor]

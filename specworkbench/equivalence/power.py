@@ -12,7 +12,8 @@ from itertools import count
 
 import torch
 
-from specworkbench.engine.loop import Round, decode_rounds
+from specworkbench.engine.loop import decode_rounds
+from specworkbench.engine.round import Round
 from specworkbench.equivalence.evidence import Evidence
 from specworkbench.equivalence.law import fresh_row, product_law, too_early
 from specworkbench.equivalence.monitor import Monitor

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from specworkbench.engine.contracts import Proposer, Verifier
+from specworkbench.engine.controllers import ConstantController, Controller
 from specworkbench.engine.loop import DecodeSettings, Sequence, decode_rounds
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.rng import Streams, UniformChooser, work_dtype
@@ -19,8 +21,8 @@ from specworkbench.trace import Trace
 class Setup:
     """A target, a prompt (token ids), settings, and the parts under test.
 
-    sequence: the class whose rounds are run; wiring: which uniform each decision of the rule reads; chooser: how real
-    uniforms decide for it.
+    controller: makes the one of a sequence; sequence: the class whose rounds are run; wiring: which uniform each
+    decision of the rule reads; chooser: how real uniforms decide for it.
     """
 
     target: LanguageModel
@@ -28,6 +30,7 @@ class Setup:
     settings: DecodeSettings
     proposer: Proposer
     verifier: Verifier
+    controller: Callable[[], Controller] = ConstantController
     sequence: type[Sequence] = Sequence
     wiring: Wiring = own_uniform
     chooser: type[UniformChooser] = UniformChooser
@@ -39,8 +42,9 @@ class Setup:
     def start(self, streams: Streams | BranchingStreams, index: int = 0) -> Sequence:
         """The prompt as a sequence that has not begun."""
         return self.sequence(
-            self.target, list(self.prompt), self.proposer, self.verifier, self.settings, streams, index
-        )
+            self.target, list(self.prompt), self.proposer, self.verifier, self.settings, streams, index,
+            controller=self.controller(),
+        )  # fmt: skip
 
     def streams(self, seed: int) -> WiredStreams:
         """Real random streams, read as the wiring says."""

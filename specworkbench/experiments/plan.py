@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +13,6 @@ from specworkbench.workloads import Prompt
 
 EMBEDDED_DRAFTS = ("embedded/draft-m", "embedded/draft-s")
 DRAFT_MODEL, PLAIN = "draft_model", "none"
-BEFORE_SETTING = re.compile(r",(?=\s*\w+\s*=)")
-"""The commas between settings; those within a value, such as 1,2,3, are none."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,9 @@ class ProposerSpec:
 
         Raises `InputError` for any other text, and for what `of` refuses.
         """
-        head, *settings = BEFORE_SETTING.split(text)
+        from specworkbench.engine.settings import split_settings
+
+        head, settings = split_settings(text)
         name, colon, weights = (part.strip() for part in head.partition(":"))
         name, comma, rest = name.partition(",")
         if comma:

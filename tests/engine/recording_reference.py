@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from specworkbench.engine.loop import Round
+from specworkbench.engine.round import Round
 from specworkbench.engine.trees import depths_of
 from specworkbench.trace import schema
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -18,29 +18,31 @@ from specworkbench.engine.verifiers.chain import ChainVerifier
 
 
 class CompiledRound:
-    """The tensor functions of rounds of one rule with gamma guesses. A round that is shorter runs them uncompiled.
+    """The tensor functions of rounds of one rule. A round of another number of guesses runs them uncompiled.
 
-    capture, top_k: what is recorded of rounds, None for nothing; see `TraceRecorder`.
+    gammas: numbers of guesses, 0 always among them; capture, top_k: what is recorded of rounds, None for nothing; see
+    `TraceRecorder`.
     """
 
     def __init__(
-        self, verifier: Verifier, gamma: int, dtype: torch.dtype, capture: str | None = None, top_k: int = 32
+        self, verifier: Verifier, gammas: Iterable[int], dtype: torch.dtype, capture: str | None = None, top_k: int = 32
     ):
         self.programs = Programs()
-        self._verifier, self._gamma, self._dtype = verifier, gamma, dtype
+        self._verifier, self._gammas, self._dtype = verifier, frozenset({0, *gammas}), dtype
+        self._rows = {gamma + 1 for gamma in self._gammas}
         self.draw_row = self._compiled(inverse_cdf, "the draw", {1})
         self._capture, top = capture, top_k if capture == "top-k" else 0
-        self._measure = self._compiled(partial(measure_chain, top=top), "the measuring", {1, gamma + 1}, top)
+        self._measure = self._compiled(partial(measure_chain, top=top), "the measuring", self._rows, top)
         rule = verifier.describe()
         self._judged = {
-            certain: self._compiled(partial(_verify, verifier, certain), "the rule", {0, gamma}, [rule, certain])
+            certain: self._compiled(partial(_verify, verifier, certain), "the rule", self._gammas, [rule, certain])
             for certain in (False, True)
         }
 
     def law(self, sampling: SamplingSettings) -> Callable[[torch.Tensor], torch.Tensor]:
-        """`probabilities` under these settings, for one row and for gamma + 1."""
+        """`probabilities` under these settings, for one row and for those of a verification."""
         return self._compiled(
-            partial(probabilities, settings=sampling, dtype=self._dtype), "the sampler", {1, self._gamma + 1},
+            partial(probabilities, settings=sampling, dtype=self._dtype), "the sampler", self._rows,
             sampling.as_dict(),
         )  # fmt: skip
 
@@ -73,14 +75,14 @@ class CompiledRound:
         self, proposal: Proposal, target_probs: torch.Tensor, verdict: Verdict
     ) -> tuple[torch.Tensor, ...] | None:
         """What is recorded of a round's rows, see `measure_chain`; None where it has no compiled form."""
-        if self._capture is None or proposal.is_tree or proposal.size not in (0, self._gamma):
+        if self._capture is None or proposal.is_tree or proposal.size not in self._gammas:
             return None
         certain = proposal.probs is None and self._capture == "none"
         rows = () if certain else (proposal.draft_probs(target_probs),)
         found = self._measure(target_probs, proposal.tokens, verdict.accepted, verdict.next_token, *rows)
         return found if isinstance(found, tuple) else (found,)
 
-    def _compiled(self, function: Any, name: str, sizes: set[int], describe: Any = None) -> CompiledFunction:
+    def _compiled(self, function: Any, name: str, sizes: Iterable[int], describe: Any = None) -> CompiledFunction:
         return CompiledFunction(function, name, sizes, self.programs, describe)
 
 

@@ -7,19 +7,28 @@ from collections.abc import Callable
 import torch
 
 from specworkbench.engine.contracts import Context
-
-Guess = Callable[[list[torch.Tensor], torch.Tensor | None], tuple[torch.Tensor, torch.Tensor]]
-"""The guesses so far, (1,) each, and which tokens occurred before, theirs too, to the next row q (1, vocab) and the
-guess drawn from it (1,)."""
+from specworkbench.engine.proposers.trees import confidence
+from specworkbench.engine.rng import Chooser
 
 
-def draw_chain(context: Context, n: int, guess: Guess) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n,) guesses and the (n, vocab) rows they were drawn from, each after the ones before."""
+def draw_chain(
+    context: Context, n: int, choose: Chooser, logits_after: Callable[[list[torch.Tensor]], torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Up to n guesses, (m,), and the (m, vocab) rows they were drawn from, each after the ones before.
+
+    logits_after: the guesses so far, (1,) each, to the draft's logits after them, (1, vocab). Where there is a
+    `context.stop_below`, a guess that the draft gave less than that (see `confidence`) is the last one.
+    """
     seen, guesses, rows = context.seen, [], []
-    for _ in range(n):
-        row, drawn = guess(guesses, seen)
+    for before in range(n):
+        logits = logits_after(guesses)
+        row, drawn = context.sampler.draw(logits, choose, seen, ahead=before)
         rows.append(row)
         guesses.append(drawn)
+        if context.stop_below and before + 1 < n:
+            sure = confidence(context)(logits, seen, ahead=before)[0, drawn]
+            if sure < context.stop_below:
+                break
         if seen is not None:
-            seen = seen.index_fill(0, guesses[-1], True)
+            seen = seen.index_fill(0, drawn, True)
     return torch.cat(guesses), torch.cat(rows)

@@ -13,7 +13,6 @@ import torch
 from specworkbench.engine.contracts import Context, Decision, Proposal, Proposer
 from specworkbench.engine.loading import check_same_vocabulary
 from specworkbench.engine.models import LanguageModel
-from specworkbench.engine.proposers.chains import draw_chain
 from specworkbench.engine.proposers.none import nothing
 from specworkbench.engine.rng import Chooser
 from specworkbench.errors import InputError
@@ -128,15 +127,17 @@ class DialProposer(Proposer):
         self._context_length = length
         positions = sum(length - reader.cache.length + n - 1 for reader in readers)
 
-        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        seen, guesses, rows = context.seen, [], []
+        for before in range(n):
             p, *others = (reader.logits(context, guesses) for reader in readers)
-            p = context.target_sampler(p, seen, ahead=len(guesses))
-            r = context.sampler(others[0], seen, ahead=len(guesses)) if others else torch.full_like(p, 1 / p.shape[-1])
-            row = dialled(p, r, self.alpha)
-            return row, choose.draw(row)
-
-        tokens, rows = draw_chain(context, n, guess)
-        return Proposal(tokens, rows, forwards=n * len(readers), positions=positions, shortened=shortened)
+            p = context.target_sampler(p, seen, ahead=before)
+            r = context.sampler(others[0], seen, ahead=before) if others else torch.full_like(p, 1 / p.shape[-1])
+            rows.append(dialled(p, r, self.alpha))
+            guesses.append(choose.draw(rows[-1]))
+            if seen is not None:
+                seen = seen.index_fill(0, guesses[-1], True)
+        tokens, probs = torch.cat(guesses), torch.cat(rows)
+        return Proposal(tokens, probs, forwards=n * len(readers), positions=positions, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:
         """Keep what reached the context, but its last token."""

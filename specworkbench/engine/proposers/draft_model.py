@@ -27,6 +27,7 @@ class DraftModelProposer(Proposer):
     paper = "Leviathan et al. 2023; Chen et al. 2023"
     weights = "a language model of the target's vocabulary"
     default_weights = "embedded/draft-s"
+    tells_doubt = True
 
     def __init__(self, draft: LanguageModel):
         self.draft = draft
@@ -63,15 +64,13 @@ class DraftModelProposer(Proposer):
             return nothing(context, shortened)
         self._context_length = length
         inputs = context.ids(self._cache.length)
-        positions = inputs.shape[0] + n - 1
 
-        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-            new = guesses[-1] if guesses else inputs
-            logits = self.draft.forward(new, self._cache, rows=1).logits
-            return context.sampler.draw(logits, choose, seen, ahead=len(guesses))
+        def logits_after(guesses: list[torch.Tensor]) -> torch.Tensor:
+            return self.draft.forward(guesses[-1] if guesses else inputs, self._cache, rows=1).logits
 
-        tokens, rows = draw_chain(context, n, guess)
-        return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)
+        tokens, rows = draw_chain(context, n, choose, logits_after)
+        forwards = tokens.shape[0]
+        return Proposal(tokens, rows, forwards=forwards, positions=inputs.shape[0] + forwards - 1, shortened=shortened)
 
     def observe(self, decision: Decision) -> None:
         """Keep what reached the context, but its last token: accepted guesses, up to where EOS cut them off."""

@@ -31,6 +31,7 @@ class FeatureHeadProposer(Proposer):
 
     needs_target = True
     drafts_trees = True
+    tells_doubt = True
     kind: ClassVar[str]
 
     def __init__(self, head: FeatureHead, nodes: int = 0, width: int = 4, branching: str = "auto"):
@@ -82,11 +83,10 @@ class FeatureHeadProposer(Proposer):
         """A chain: tokens (n,) and the rows (n, vocab) they were drawn from. headed: (1, width)."""
         modules = len(self.head.stages)
 
-        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-            reached = self._running.advance(guesses[-1]) if guesses else headed
-            return context.sampler.draw(self.head.logits(reached), choose, seen, ahead=len(guesses))
+        def logits_after(guesses: list[torch.Tensor]) -> torch.Tensor:
+            return self.head.logits(self._running.advance(guesses[-1]) if guesses else headed)
 
-        return draw_chain(context, gamma if modules == 1 else min(gamma, modules), guess)
+        return draw_chain(context, gamma if modules == 1 else min(gamma, modules), choose, logits_after)
 
     def _branch(self, frontier: Frontier, depth: int) -> torch.Tensor:
         """Logits (m, vocab) after the nodes of a frontier."""

@@ -54,6 +54,7 @@ class OtherVocabularyProposer(Proposer):
             raise InputError(f"the method of other_vocabulary is {method!r}; choose one of {', '.join(METHODS)}")
         self.draft, self.method = draft, method
         self.deterministic = method == "text"
+        self.tells_doubt = not self.deterministic
         self._ours, self._theirs = Vocabulary(target), Vocabulary(draft)
         self._partners = shared_tokens(self._ours, self._theirs)
         if not self._partners and method == "intersection":
@@ -130,15 +131,14 @@ class OtherVocabularyProposer(Proposer):
         self, context: Context, inputs: torch.Tensor, n: int, shortened: str, choose: Chooser
     ) -> Proposal:
         """n guesses drawn from the shared tokens; within the round the draft goes on from its own tokens."""
-        positions = inputs.shape[0] + n - 1
 
-        def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        def logits_after(guesses: list[torch.Tensor]) -> torch.Tensor:
             new = self._to_draft[guesses[-1]] if guesses else inputs
-            logits = self._restricted(self.draft.forward(new, self._cache, rows=1).logits)
-            return context.sampler.draw(logits, choose, seen, ahead=len(guesses))
+            return self._restricted(self.draft.forward(new, self._cache, rows=1).logits)
 
-        tokens, rows = draw_chain(context, n, guess)
-        return Proposal(tokens, rows, forwards=n, positions=positions, shortened=shortened)
+        tokens, rows = draw_chain(context, n, choose, logits_after)
+        forwards = tokens.shape[0]
+        return Proposal(tokens, rows, forwards=forwards, positions=inputs.shape[0] + forwards - 1, shortened=shortened)
 
     def _restricted(self, logits: torch.Tensor) -> torch.Tensor:
         """Draft logits (1, draft vocab) as logits (1, target vocab), -inf for what the draft cannot say."""

@@ -119,10 +119,7 @@ def _drawn(logits: torch.Tensor, context: Context, choose: Chooser) -> tuple[tor
         return choose.draw(probs), probs
     each = logits.split(1)
 
-    def guess(guesses: list[torch.Tensor], seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        return context.sampler.draw(each[len(guesses)], choose, seen, ahead=len(guesses))
-
-    return draw_chain(context, len(each), guess)
+    return draw_chain(context, len(each), choose, lambda guesses: each[len(guesses)])
 
 
 def mask_token_of(entry: Mapping[str, Any], name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specworkbench.engine.contracts import Proposer, Verifier
 from specworkbench.engine.sampling import SamplingSettings
-from specworkbench.engine.settings import parse_settings
+from specworkbench.engine.settings import parse_settings, split_settings
 from specworkbench.engine.verifiers.block import BlockVerifier
 from specworkbench.engine.verifiers.equality import EqualityVerifier
 from specworkbench.engine.verifiers.greedy import GreedyVerifier
@@ -38,7 +38,7 @@ def make_verifier(rule: str | None, sampling: SamplingSettings, proposer: Propos
     trees = proposer is not None and proposer.drafts_trees
     if rule is None:
         rule = "tree" if trees else "greedy" if sampling.greedy else "token"
-    name, *settings = (part.strip() for part in rule.split(","))
+    name, settings = split_settings(rule)
     if name not in VERIFIERS:
         raise InputError(f"there is no rule {name!r}; choose one of {', '.join(VERIFIERS)}")
     verifier = VERIFIERS[name](**parse_settings(VERIFIERS[name], settings))

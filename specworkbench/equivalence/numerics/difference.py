@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specworkbench.engine.loop import Round, decode_rounds
+from specworkbench.engine.loop import decode_rounds
 from specworkbench.engine.models import LanguageModel
+from specworkbench.engine.round import Round
 from specworkbench.engine.sampling import SamplingSettings
 from specworkbench.equivalence.numerics.fresh import each_fresh_logits
 from specworkbench.equivalence.numerics.settings import processed
