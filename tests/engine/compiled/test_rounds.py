@@ -27,7 +27,7 @@ def rows(n: int, seed: int) -> torch.Tensor:
 @pytest.mark.parametrize("rule", ["token", pytest.param("block", marks=pytest.mark.slow)])
 def test_the_verdict_is_the_rules_own(rule):
     verifier = VERIFIERS[rule]()
-    compiled = CompiledRound(verifier, GAMMA, torch.float64)
+    compiled = CompiledRound(verifier, {GAMMA}, torch.float64)
     lengths = set()
     for seed in range(60):
         p, q = rows(GAMMA + 1, seed), rows(GAMMA, 1000 + seed // 2)
@@ -51,7 +51,7 @@ def test_the_verdict_is_the_rules_own(rule):
     "settings", [*(pytest.param(one, marks=pytest.mark.slow) for one in SETTINGS[1:]), SETTINGS[0]], ids=str
 )
 def test_the_sampler_gives_the_same_rows(settings):
-    compiled = CompiledRound(VERIFIERS["token"](), GAMMA, torch.float64)
+    compiled = CompiledRound(VERIFIERS["token"](), {GAMMA}, torch.float64)
     logits = torch.randn(GAMMA + 1, VOCAB + 2, generator=torch.Generator().manual_seed(0))[:, :VOCAB]  # padded rows
     ours = Sampler(settings, law=compiled.law(settings))(logits)
     assert torch.allclose(ours, Sampler(settings)(logits), atol=1e-14)
@@ -64,7 +64,7 @@ def test_the_sampler_gives_the_same_rows(settings):
 @pytest.mark.parametrize("capture", ["none", "top-k", "full"])
 def test_rounds_measured_compiled_are_recorded_as_the_plain_formulas_say(capture, kind, monkeypatch):
     monkeypatch.setattr(recording, "PENDING_ROUNDS", 16)
-    compiled = CompiledRound(VERIFIERS["token"](), 3, torch.float64, capture, 3)
+    compiled = CompiledRound(VERIFIERS["token"](), {3}, torch.float64, capture, 3)
     measured, alone = compiled.measured, []
 
     def seen(proposal, *given):
