@@ -98,5 +98,5 @@ def test_the_other_metrics_of_a_category(pair, metric, expected):
 
 
 def test_an_unknown_metric_is_refused(pair):
-    with pytest.raises(InputError, match="no metric .speed. of SPEED-Bench"):
+    with pytest.raises(InputError, match=r"no metric .speed. of SPEED-Bench"):
         analysis.speed_bench_table({"m": pair[1]}, "speed")
