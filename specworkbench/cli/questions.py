@@ -15,9 +15,9 @@ def prompts_asked_for(asked: str | None, target: str, per_bucket: int | None = N
 
     Says on standard error how many later turns of conversations were left out. Raises `InputError` as `load_prompts`.
     """
-    from specworkbench.workloads import load_prompts
+    from specworkbench.workloads import load_prompts, shipped_for
 
-    source = asked or ("embedded" if target.startswith("embedded") else "general")
+    source = asked or shipped_for(target)
     prompts = load_prompts(source, per_bucket=per_bucket)
     if later := sum(prompt.later_turns for prompt in prompts):
         say(

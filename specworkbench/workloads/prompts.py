@@ -57,6 +57,11 @@ def load_prompts(
     return prompts
 
 
+def shipped_for(target: str) -> str:
+    """The shipped set that suits the target of that name."""
+    return "embedded" if target.startswith("embedded") else "general"
+
+
 def buckets_of(prompts: Iterable[Prompt]) -> list[str]:
     """The buckets of these prompts, each once, in the order in which they first appear."""
     return list(dict.fromkeys(prompt.bucket for prompt in prompts))
