@@ -6,9 +6,9 @@
     theory.speedup(0.8, gamma, c, verify_cost=costs.v(gamma + 1), overhead=o)
 
 All are in units of one plain step of the target, its row and rule included, so that they are those of `analysis`:
-`draft_cost`, `verify_cost`, `loop_overhead` (to which o adds what no phase of a round's clock covers). The formula takes
-plain decoding to be steps alone; plain rounds pay the loop too, costs.o("none") of a step, so that what one measures is
-(1 + costs.o("none")) times the formula's speedup.
+`draft_cost`, `verify_cost`, `loop_overhead` (to which o adds what no phase of a round's clock covers). The formula
+takes plain decoding to be steps alone; plain rounds pay the loop too, costs.o("none") of a step, so that what one
+measures is (1 + costs.o("none")) times the formula's speedup.
 """
 
 from __future__ import annotations
