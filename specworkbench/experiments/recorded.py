@@ -12,8 +12,8 @@ from specworkbench.experiments.plan import PLAIN, written
 from specworkbench.experiments.rows import join
 from specworkbench.trace import Trace, load_trace
 
-ONE_RUN = ("proposer", "rule", "gamma", "sampling", "draft_sampling")
-"""What of the manifests must agree, beside the target's name, for traces to be parts of one run."""
+ONE_RUN = ("proposer", "rule", "gamma", "controller", "sampling", "draft_sampling")
+"""What of the manifests must agree (some traces lack some of it), beside the target's name, for parts of one run."""
 
 
 def joined(paths: Iterable[str | Path]) -> Trace:
@@ -24,7 +24,7 @@ def joined(paths: Iterable[str | Path]) -> Trace:
     files = list(paths)
     traces = [load_trace(path) for path in files]
     for path, trace in zip(files, traces, strict=True):
-        differing = [key for key in ONE_RUN if trace.manifest[key] != traces[0].manifest[key]]
+        differing = [key for key in ONE_RUN if trace.manifest.get(key) != traces[0].manifest.get(key)]
         if trace.manifest["target"]["name"] != traces[0].manifest["target"]["name"]:
             differing.insert(0, "target")
         if differing:
