@@ -3,7 +3,9 @@
 Acceptance: `alpha_counts`, `alpha_overlap`, `acceptance_by_position`, `survival_by_position`, `acceptance_by`,
 `block_efficiency`, `emitted_per_forward`, `accepted_per_proposed`. Time: `target_time`, `draft_cost` (c), `cost_set`,
 `verify_cost` (v), `loop_overhead` (o), `latency_by_sequence` (TTFT, TPOT). Speedup: `measured_speedup`,
-`predicted_speedup`, `compare`. Of one trace in all: `summary`; of its parts: `by_bucket`, `select`.
+`predicted_speedup`, `compare`. Of one trace in all: `summary`; of its parts: `by_bucket`, `select`. In others' words:
+`vllm_metrics`, `acceptance_records` (AIPerf) and their totals, `export`; in others' tables: `spec_bench_table`,
+`speed_bench_table`.
 """
 
 from specworkbench.analysis.acceptance import (
@@ -17,6 +19,7 @@ from specworkbench.analysis.acceptance import (
     survival_by_position,
 )
 from specworkbench.analysis.estimate import Estimate
+from specworkbench.analysis.exports import acceptance_records, acceptance_totals, export, vllm_metrics, vllm_totals
 from specworkbench.analysis.latency import (
     cost_set,
     draft_cost,
@@ -25,6 +28,7 @@ from specworkbench.analysis.latency import (
     target_time,
     verify_cost,
 )
+from specworkbench.analysis.layouts import spec_bench_table, speed_bench_table
 from specworkbench.analysis.parts import by_bucket, select
 from specworkbench.analysis.speedup import compare, measured_speedup, predicted_speedup
 from specworkbench.analysis.summary import summary
@@ -49,6 +53,13 @@ __all__ = [
     "predicted_speedup",
     "compare",
     "summary",
+    "vllm_metrics",
+    "vllm_totals",
+    "acceptance_records",
+    "acceptance_totals",
+    "export",
+    "spec_bench_table",
+    "speed_bench_table",
     "by_bucket",
     "select",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,14 @@ def select(trace: Trace, sequences: Iterable[int]) -> Trace:
     )
 
 
-def by_bucket(trace: Trace) -> dict[str, Trace]:
-    """{bucket: the trace of its sequences}, in the order in which buckets first occur."""
+def by_bucket(trace: Trace, named: Callable[[str], str] = str) -> dict[str, Trace]:
+    """{bucket: the trace of its sequences}, in the order in which buckets first occur.
+
+    named: the name under which a bucket goes; several of one name are one.
+    """
     members: dict[str, list[int]] = {}
     for index, sequence in enumerate(trace.sequences):
-        members.setdefault(sequence["bucket"], []).append(index)
+        members.setdefault(named(sequence["bucket"]), []).append(index)
     return {bucket: select(trace, indices) for bucket, indices in members.items()}
 
 

@@ -21,6 +21,7 @@ from specworkbench.cli.controllers import controllers
 from specworkbench.cli.costs import costs
 from specworkbench.cli.decode import decode
 from specworkbench.cli.equivalence import equivalence
+from specworkbench.cli.export import export
 from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
@@ -28,6 +29,7 @@ from specworkbench.cli.report import report
 from specworkbench.cli.rules import rules
 from specworkbench.cli.samples import samples
 from specworkbench.cli.screen import INTERRUPTED, say, say_what_is_logged
+from specworkbench.cli.table import table
 from specworkbench.cli.train import train
 from specworkbench.errors import InputError
 
@@ -49,7 +51,9 @@ app.command()(rules)
 app.command()(controllers)
 app.command()(report)
 app.command()(costs)
+app.command()(table)
 app.command()(check)
+app.command()(export)
 app.command()(equivalence)
 app.command()(samples)
 app.command()(train)

@@ -1,9 +1,10 @@
-"""`specworkbench costs`: what a step and a verification of the target cost, and with --limit the least they could."""
+"""`specworkbench costs`: what steps, verifications, proposers and the loop cost here; saved, and shown again."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,18 +14,17 @@ from specworkbench.cli.report import numbers
 from specworkbench.cli.screen import (
     INTERRUPTED,
     StopOnInterrupt,
-    figure,
+    check_writable,
     only_json,
-    printable,
     quiet_transformers,
     say,
-    screen,
 )
+from specworkbench.errors import InputError
 
 if TYPE_CHECKING:
-    from specworkbench.experiments.costs import Costs
-
-MB, GIGA, MIB = 1e6, 1e9, 2**20
+    from specworkbench.engine import LanguageModel, Proposer
+    from specworkbench.experiments.costs.measure import Costs
+    from specworkbench.experiments.costs.table import CostTable
 
 Rows = Annotated[
     str, opt.option("--rows", help="Rows of a forward, such as 1,5: gamma + 1 of a verification; 1 is always timed.")
@@ -38,6 +38,18 @@ Limit = Annotated[
         help="Also measure how fast this machine reads and multiplies, and say what share of that a forward reaches.",
     ),
 ]
+Proposers = Annotated[
+    list[str] | None,
+    opt.option(
+        "--proposer",
+        metavar="SPEC",
+        help="NAME[:WEIGHTS][,SETTING=VALUE...]: also time real rounds, plain ones and this proposer's: its cost, "
+        "prefills, rollback, the loop; may be given again. none: plain rounds alone.",
+    ),
+]
+Gamma = Annotated[int, opt.option("--gamma", help="Tokens that a proposer is asked for.")]
+Out = Annotated[str | None, opt.option("--out", help="Also save what was measured to this file, as JSON.")]
+Saved = Annotated[str | None, opt.option("--from", help="Show a file that --out wrote; nothing is measured.")]
 Calibrate = Annotated[
     bool,
     opt.option(
@@ -55,6 +67,10 @@ def costs(
     context: Context = "64",
     runs: Runs = 25,
     limit: Limit = False,
+    proposer: Proposers = None,
+    gamma: Gamma = 4,
+    out: Out = None,
+    saved: Saved = None,
     calibrate: Calibrate = False,
     dtype: opt.Dtype = None,
     device: opt.Device = None,
@@ -65,35 +81,76 @@ def costs(
 ) -> None:
     """Time forwards of the target: T(n) over n rows, v(n) = T(n) / T(1); medians of interleaved runs.
 
-    With --limit also the bytes a forward reads, the machine's measured read bandwidth, the time that gives, and the
-    share of it that a step and a verification reach. Ctrl-C shows what was measured so far.
+    With --proposer also real rounds, in the same turns: the target's step with its rows and rule, c of each proposer,
+    rollback, the loop's own time, both prefills; all at batch size 1, which is how this engine decodes. With --limit
+    also the bytes a forward reads, the machine's measured read bandwidth, the time that gives, and the share of it that
+    a step and a verification reach. Ctrl-C shows (and saves) what was measured so far.
     """
+    if saved is not None:
+        from specworkbench.experiments.costs.table import read_costs
+
+        if out is not None or proposer:
+            raise InputError("--from shows what was measured before; leave --out and --proposer out, or --from")
+        tell(read_costs(saved), as_json)
+        return
     contexts, sizes = numbers(context, int, "context", "whole numbers"), numbers(rows, int, "rows", "whole numbers")
+    if out is not None:
+        check_writable(Path(out), "the costs")
     with only_json(as_json):
         from specworkbench.engine import load_model
         from specworkbench.engine.calibration import forget_times
-        from specworkbench.experiments.costs import Costs, CostSettings
+        from specworkbench.experiments.costs.measure import Costs
+        from specworkbench.experiments.costs.settings import CostSettings
 
-        settings = CostSettings(contexts, sizes, runs, limit)
+        settings = CostSettings(contexts, sizes, runs, limit, gamma)
+        specs = parsed(proposer or [], target)
         quiet_transformers()
         if calibrate:
             forget_times()
         model = load_model(
             target, revision=revision, dtype=dtype, device=device, fused=fused, products=products, engine=engine
         )
-        found = Costs(model, settings)
-        interrupted = measure(found)
-        shown = described(found, interrupted)
-    if as_json:
-        from specworkbench.experiments.files import to_json
-
-        print(to_json(shown))
-    elif shown["forwards"]:
-        show(shown)
+        costs_of = Costs(model, settings, made(specs, model) if proposer else None)
+        interrupted = measure(costs_of)
+        found = costs_of.table(interrupted)
+    if as_json or found.forwards:
+        tell(found, as_json)
+    if out is not None and found.forwards:
+        say(f"costs written to {found.save(out)}")
     if interrupted:
-        measured = "what was measured is shown" if shown["forwards"] else "nothing was measured"
+        measured = "what was measured is shown" if found.forwards else "nothing was measured"
         say(f"interrupted; {measured}")
         raise typer.Exit(INTERRUPTED)
+
+
+def parsed(texts: list[str], target: str) -> list[Any]:
+    """The proposers asked for, each once, with the weights they use for this target. Judged before a model is loaded.
+
+    Raises `InputError` as `ProposerSpec.parse` and `fitted` do.
+    """
+    from specworkbench.experiments.plan import PLAIN, ProposerSpec
+
+    specs = dict.fromkeys(ProposerSpec.parse(text).fitted(target) for text in texts)
+    return [spec for spec in specs if spec.name != PLAIN]
+
+
+def made(specs: list[Any], target: LanguageModel) -> dict[str, Proposer]:
+    """The proposers by label, their weights loaded."""
+    from specworkbench.engine import make_proposer
+
+    return {
+        spec.label: make_proposer(spec.name, target=target, draft=spec.weights, **dict(spec.settings)) for spec in specs
+    }
+
+
+def tell(found: CostTable, as_json: bool) -> None:
+    """On standard output: as JSON, or as tables and sentences."""
+    if as_json:
+        print(found.as_json())
+        return
+    from specworkbench.cli.costs_words import show
+
+    show(found)
 
 
 def measure(found: Costs) -> bool:
@@ -103,114 +160,10 @@ def measure(found: Costs) -> bool:
     with (
         StopOnInterrupt() as interrupt,
         closing(found.run()) as timings,
-        tqdm(total=found.planned, unit="forward", file=sys.stderr, dynamic_ncols=True, leave=False) as bar,
+        tqdm(total=found.planned, unit="timing", file=sys.stderr, dynamic_ncols=True, leave=False) as bar,
     ):
         for _ in timings:
             bar.update()
             if interrupt.asked:
                 break
     return interrupt.asked
-
-
-def described(found: Costs, interrupted: bool) -> dict[str, Any]:
-    """All that was measured, JSON-ready."""
-    from specworkbench.experiments.environment import environment_of
-
-    return {
-        "target": found.target.describe(),
-        "forwards": found.rows(),
-        "limit": found.limit(),
-        "environment": environment_of(found.target),
-        "runs": found.settings.runs,
-        "interrupted": interrupted,
-    }
-
-
-def show(shown: dict[str, Any]) -> None:
-    """The forwards as a table, the limit in sentences."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    forwards, limit, where = shown["forwards"], shown["limit"], shown["environment"]
-    names = ["context", "rows n", "T(n) ms", "interval", "v(n)", "interval"]
-    names += ["weights MB", "cache MB", "memory ms", "arithmetic ms", "of bandwidth", "of floor"] if limit else []
-    title = "{name}, {dtype}, forward: {forward}".format(**shown["target"])
-    table = Table(title=printable(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in names:
-        table.add_column(name, justify="right")
-    for row in forwards:
-        table.add_row(*timed_cells(row), *(limit_cells(row) if limit else ()))
-    console = screen()
-    console.print(table)
-    runs = min(row["runs"] for row in forwards)
-    console.print(
-        f"T(n): a forward over n rows, median of {runs} runs, interleaved; v(n) = T(n) / T(1); intervals 95 %.\n"
-        f"{where['cpu']}, {where['threads']} threads; device {where['device']}."
-    )
-    if limit:
-        console.print("\n".join(sentences(forwards, limit)))
-
-
-def timed_cells(row: dict[str, Any]) -> list[str]:
-    ms, v = row["ms"], row["verify_cost"]
-    return [
-        str(row["context"]), str(row["rows"]), figure(ms, 2), between(row, "ms"), figure(v, 2),
-        between(row, "verify_cost"),
-    ]  # fmt: skip
-
-
-def between(row: dict[str, Any], name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return "–" if low is None else f"{low:.2f}–{high:.2f}"
-
-
-def limit_cells(row: dict[str, Any]) -> list[str]:
-    return [
-        figure(row["weight_bytes"] / MB, 2), figure(row["cache_bytes"] / MB, 2), figure(row["ms_memory"], 2),
-        figure(row["ms_arithmetic"], 2), share(row["bandwidth_share"]), share(row["floor_share"]),
-    ]  # fmt: skip
-
-
-def share(value: float) -> str:
-    return f"{100 * value:.0f} %"
-
-
-def sentences(forwards: list[dict[str, Any]], limit: dict[str, Any]) -> list[str]:
-    """How fast the machine reads and multiplies, and how near a step and the largest verification come to it."""
-    memory, weights, products = limit["memory"], limit["weights"], limit["products"]
-    last_level = limit["cache_bytes"]
-    times = f", {memory['size'] / last_level:.0f} times the last-level cache" if last_level else ""
-    said = [f"Memory is read at {measured(memory, 'GB/s')}, {buffer(memory)}{times}."]
-    if weights:
-        said.append(
-            f"The weights are smaller and may stay in the cache: {buffer(weights)}, as large as they are, is read at "
-            f"{measured(weights, 'GB/s')}. The faster of the two is the limit."
-        )
-    side = products["size"]
-    said.append(f"Matrices of {side} x {side} are multiplied at {measured(products, 'Gflop/s')}.")
-    said += [nearness(row, limit["bandwidth"]) for row in ends(forwards)]
-    return said + ([f"Note: {limit['note']}."] if limit["note"] else [])
-
-
-def ends(forwards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the first context the step and the forward of the most rows."""
-    first = [row for row in forwards if row["context"] == forwards[0]["context"]]
-    return first[:1] + first[1:][-1:]
-
-
-def nearness(row: dict[str, Any], bandwidth: float) -> str:
-    name = "A step" if row["rows"] == 1 else f"A verification of {row['rows']} rows"
-    bytes_read = row["weight_bytes"] + row["cache_bytes"]
-    return (
-        f"{name} after {row['context']} tokens reads {bytes_read / MB:.1f} MB, {row['ms_memory']:.2f} ms at "
-        f"{bandwidth / GIGA:.1f} GB/s; it takes {row['ms']:.2f} ms: {share(row['bandwidth_share'])} of the bandwidth."
-    )
-
-
-def measured(rate: dict[str, Any], unit: str) -> str:
-    best, middle = rate["best"] / GIGA, rate["median"] / GIGA
-    return f"{best:.1f} {unit} at best (median {middle:.1f}, {rate['runs']} runs)"
-
-
-def buffer(rate: dict[str, Any]) -> str:
-    return f"a buffer of {rate['size'] / MIB:.1f} MiB"

@@ -12,6 +12,7 @@ import typer
 
 from specworkbench.cli import options as opt
 from specworkbench.cli.equivalence_words import STAGES, as_dict, comparison, show, show_comparison
+from specworkbench.cli.questions import prompts_asked_for
 from specworkbench.cli.screen import INTERRUPTED, StopOnInterrupt, only_json, quiet_transformers, say
 from specworkbench.errors import InputError
 
@@ -129,7 +130,6 @@ def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implement
     from specworkbench.engine import DecodeSettings, SamplingSettings, make_verifier
     from specworkbench.experiments.implementation import Implementation
     from specworkbench.experiments.plan import ProposerSpec
-    from specworkbench.workloads import load_prompts
 
     quiet_transformers()
     _refuse_numbers(asked)
@@ -146,8 +146,7 @@ def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implement
         asked.target, spec, asked.rule, settings, asked.chat, asked.dtype, asked.device, asked.fused, asked.products,
         asked.engine, asked.seed,
     )  # fmt: skip
-    source = asked.prompts or ("embedded" if asked.target.startswith("embedded") else "general")
-    return wanted, load_prompts(source)
+    return wanted, prompts_asked_for(asked.prompts, asked.target)[1]
 
 
 def _refuse_numbers(asked: SimpleNamespace) -> None:

@@ -21,7 +21,11 @@ Chat = Annotated[bool, option("--chat", help="Put the prompt through the model's
 
 Prompts = Annotated[
     str | None,
-    option("--prompts", help="A JSON Lines file, embedded or general. [default: what suits the target]"),
+    option(
+        "--prompts",
+        help="A JSON Lines file (this project's, Spec-Bench's, SPEED-Bench's or plain prompts), embedded or general. "
+        "[default: what suits the target]",
+    ),
 ]
 
 Target = Annotated[str, option("--target", help="embedded, a hub id, a local folder or a GGUF file.", panel=_MODELS)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from specworkbench.cli import options as opt
+from specworkbench.cli.questions import prompts_asked_for
 from specworkbench.cli.screen import (
     INTERRUPTED,
     StopOnInterrupt,
@@ -75,15 +76,14 @@ def report(
     Ctrl-C loses nothing that was finished: the report is written over it.
     """
     from specworkbench.experiments.plan import Plan, proposers_for
-    from specworkbench.workloads import load_prompts
 
     folder = Path(out)
     check_writable(folder / "report.json", "the report")
-    source = prompts or ("embedded" if target.startswith("embedded") else "general")
+    source, questions = prompts_asked_for(prompts, target, QUICK_PER_BUCKET if quick else None)
     plan = Plan(
         target=target,
         proposers=proposers_for(target, proposer or (), draft or ()),
-        prompts=tuple(load_prompts(source, per_bucket=QUICK_PER_BUCKET if quick else None)),
+        prompts=tuple(questions),
         gammas=numbers(gamma, int, "gamma", "whole numbers"),
         temperatures=numbers(temperature, float, "temperature", "numbers"),
         max_new_tokens=(QUICK_TOKENS if quick else TOKENS) if max_new_tokens is None else max_new_tokens,

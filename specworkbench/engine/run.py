@@ -110,7 +110,10 @@ class Decoder:
 
     def start(self, prompt: str) -> Sequence:
         """The prompt as a sequence that has not begun: for whoever wants to step through its rounds."""
-        ids = self.target.encode(prompt, self.chat)
+        return self.begin(self.target.encode(prompt, self.chat))
+
+    def begin(self, ids: list[int]) -> Sequence:
+        """The same from the prompt's token ids."""
         index = len(self._sequences)
         return Sequence(
             self.target, ids, self.proposer, self.verifier, self.settings, self.streams, index, self.compiled,

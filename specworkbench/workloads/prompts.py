@@ -1,13 +1,15 @@
-"""Prompts from JSON Lines files: one object a line with `id`, `bucket`, `prompt` and, if wanted, `language`."""
+"""Prompts from JSON Lines files, one object a line, in any of the formats of `workloads.formats`."""
 
 import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from specworkbench.errors import InputError
 from specworkbench.paths import prompts_dir
+from specworkbench.workloads.formats import fields_of, kind_of
 
 SHIPPED = ("embedded", "general")
 """The sets that come with the package: for the embedded family, and for real instruct models."""
@@ -15,12 +17,18 @@ SHIPPED = ("embedded", "general")
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: its text, the kind of work it stands for (bucket), and its language as a code such as en or zh."""
+    """One prompt: its text, the kind of work it stands for (bucket), and its language as a code such as en or zh.
+
+    language is empty where a public question file does not say it; sub_category: SPEED-Bench's, else empty;
+    later_turns: so many further questions of a conversation were left out.
+    """
 
     id: str
     bucket: str
     text: str
     language: str = "en"
+    sub_category: str = ""
+    later_turns: int = 0
 
 
 def load_prompts(
@@ -31,10 +39,14 @@ def load_prompts(
 ) -> list[Prompt]:
     """The prompts of a shipped set ("embedded", "general") or of a JSON Lines file, in the order of the file.
 
-    `buckets` keeps only those named; `per_bucket` keeps the first so many of each bucket.
+    The file's rows may be this project's, Spec-Bench's, SPEED-Bench's or plain ones (see `workloads.formats`), all of
+    one kind. Of a conversation the first turn is taken, and `Prompt.later_turns` says how many follow; both projects
+    ask those too, each after the model's own answers. `buckets` keeps only those named; `per_bucket` keeps the first
+    so many of each bucket.
 
-    Raises InputError, with a sentence, for a file that cannot be read, a line that is no JSON object, a key that is
-    missing or no text, an empty prompt, an id used twice, an unknown bucket, and per_bucket below 1.
+    Raises InputError, with a sentence, for a file that cannot be read, a line that is no JSON object, of no known
+    format or of another than the first, a key that is missing or no text, an empty prompt, an id used twice, an unknown
+    bucket, and per_bucket below 1.
     """
     path = _locate(source)
     prompts = _parse(_read(path), path)
@@ -43,6 +55,11 @@ def load_prompts(
     if per_bucket is not None:
         prompts = _first(prompts, per_bucket)
     return prompts
+
+
+def shipped_for(target: str) -> str:
+    """The shipped set that suits the target of that name."""
+    return "embedded" if target.startswith("embedded") else "general"
 
 
 def buckets_of(prompts: Iterable[Prompt]) -> list[str]:
@@ -76,10 +93,17 @@ def _parse(text: str, path: Path) -> list[Prompt]:
     """The prompts of a file's text. Lines end at a newline only: U+2028 and form feeds may stand in a prompt."""
     prompts: list[Prompt] = []
     line_of: dict[str, int] = {}
+    first = None
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        prompt = _prompt(line, f"Line {number} of {str(path)!r}")
+        where = f"Line {number} of {str(path)!r}"
+        row = _object(line, where)
+        kind = kind_of(row, where)
+        first = first or kind
+        if kind != first:
+            raise InputError(f"{where} is {kind}, the lines before it are {first}: give each format a file of its own.")
+        prompt = Prompt(**fields_of(row, kind, where, number, path.stem))
         if prompt.id in line_of:
             raise InputError(
                 f"Line {number} of {str(path)!r} has the id {prompt.id!r} of line {line_of[prompt.id]}: "
@@ -92,26 +116,17 @@ def _parse(text: str, path: Path) -> list[Prompt]:
     return prompts
 
 
-def _prompt(line: str, where: str) -> Prompt:
-    """The prompt of one line; `where` names the line in the sentence of an InputError."""
+def _object(line: str, where: str) -> dict[str, Any]:
+    """The object of one line; `where` names the line in the sentence of an InputError."""
     try:
-        entry = json.loads(line)
+        row = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{where} is no JSON ({error.msg}, column {error.colno}): write one JSON object a line."
         ) from error
-    if not isinstance(entry, dict):
-        raise InputError(f"{where} is no JSON object but {entry!r:.40}: write {{...}} with id, bucket and prompt.")
-    missing = [key for key in ("id", "bucket", "prompt") if key not in entry]
-    if missing:
-        raise InputError(f"{where} has no {' and no '.join(missing)}: every line needs id, bucket and prompt.")
-    fields = {key: entry[key] for key in ("id", "bucket", "prompt", "language") if key in entry}
-    for key, value in fields.items():
-        if not isinstance(value, str):
-            raise InputError(f"{where} has the {key} {value!r:.40}, which is no text: put it in quotation marks.")
-        if not value.strip():
-            raise InputError(f"{where} has an empty {key}: write some text, or take the line out.")
-    return Prompt(text=fields.pop("prompt"), **fields)
+    if not isinstance(row, dict):
+        raise InputError(f"{where} is no JSON object but {row!r:.40}: write {{...}} with id, bucket and prompt.")
+    return row
 
 
 def _only(prompts: list[Prompt], buckets: list[str], path: Path) -> list[Prompt]:

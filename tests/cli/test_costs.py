@@ -6,13 +6,16 @@ import pytest
 
 from specworkbench.engine import loading
 from specworkbench.experiments import machine
-from specworkbench.experiments.costs import WARM_UP, Costs
+from specworkbench.experiments.costs.forwards import Forwards
+from specworkbench.experiments.costs.settings import WARM_UP
+from specworkbench.experiments.costs.table import read_costs
 from tests.experiments.toys import strict_json
 
 TIMED = "context rows runs ms ms_low ms_high verify_cost verify_cost_low verify_cost_high".split()
 FLOOR = (
     "weight_bytes cache_bytes operations ms_memory ms_arithmetic ms_floor bandwidth_share floor_share"
 ).split()  # fmt: skip
+TABLE = set("kind version target forwards limit steps proposers memory environment runs interrupted".split())
 LIMIT = "memory weights products bandwidth peak cache_bytes note".split()
 
 
@@ -20,7 +23,7 @@ def test_the_shares_of_the_embedded_target_follow_from_the_figures_printed(comma
     code, out, _ = command("costs", "--limit", "--rows", "1,5", "--runs", 6, "--device", "cpu", "--json")
     shown = strict_json(out)
     limit = shown["limit"]
-    assert code == 0 and set(shown) == {"target", "forwards", "limit", "environment", "runs", "interrupted"}
+    assert code == 0 and set(shown) == TABLE and shown["steps"] == shown["proposers"] == []
     assert list(limit) == LIMIT and shown["target"]["name"] == "embedded" and not shown["interrupted"]
     for name in ("memory", "weights", "products"):
         assert 0 < limit[name]["median"] <= limit[name]["best"] and limit[name]["runs"] == 6
@@ -75,7 +78,7 @@ def test_few_runs_have_no_intervals(command, options):
 
 
 def interrupt_after(number, monkeypatch):
-    calls, timed = [], Costs._timed
+    calls, timed = [], Forwards._timed
 
     def interrupting(self, cell, cache):
         calls.append(cell)
@@ -83,7 +86,7 @@ def interrupt_after(number, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return timed(self, cell, cache)
 
-    monkeypatch.setattr(Costs, "_timed", interrupting)
+    monkeypatch.setattr(Forwards, "_timed", interrupting)
 
 
 @pytest.mark.parametrize("limit", [(), ("--limit",)])
@@ -131,3 +134,32 @@ def test_a_calibration_is_asked_for_and_comes_before_the_load(command, options, 
     monkeypatch.setattr("specworkbench.engine.load_model", lambda *a, **k: done.append("loaded") or load(*a, **k))
     assert command(*options, "--runs", 6)[0] == 0 and done == ["loaded"]
     assert command(*options, "--runs", 6, "--calibrate")[0] == 0 and done[1:] == ["forgotten", "loaded"]
+
+
+def test_a_proposer_brings_rounds_that_are_saved_and_shown_again(command, options, toys, tmp_path):
+    own = ("--proposer", f"draft_model:{toys / 'draft'}", "--proposer", "none", "--gamma", 3)
+    code, out, err = command(*options, *own, "--runs", 6, "--out", tmp_path / "costs.json")
+    assert code == 0 and "costs written to" in err
+    assert all(said in out for said in ("Rounds of proposers", "Prefill of the context", "Weights: target"))
+    found = read_costs(tmp_path / "costs.json")
+    assert found.labels == ["none", f"draft_model:{toys / 'draft'}"] and found.contexts == [8, 16]
+    assert found.c("draft_model") > 0 and found.v(4) > 0 and found.gamma("draft_model") == 3
+    assert command("costs", "--from", tmp_path / "costs.json") == (0, out, "")
+    code, out, _ = command("costs", "--from", tmp_path / "costs.json", "--json")
+    assert code == 0 and strict_json(out) == strict_json((tmp_path / "costs.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (("--proposer", "crystal_ball"), "no proposer 'crystal_ball'"),
+        (("--proposer", "draft_model"), "needs a draft"),
+        (("--proposer", "ngram", "--gamma", 0), "gamma is 0; a proposer is asked for"),
+        (("--proposer", "ngram", "--gamma", 40), "5 rounds of up to 41 tokens after it need"),
+        (("--out", "/dev/null/costs.json"), "cannot write the costs"),
+        (("--from", "/no/such/file"), "cannot read the costs in /no/such/file"),
+        (("--from", "/no/such/file", "--out", "x"), "leave --out and --proposer out"),
+    ],
+)
+def test_what_cannot_be_timed_with_a_proposer_saved_or_shown_is_refused(refused, options, more, said):
+    assert said in refused(*options, *more)

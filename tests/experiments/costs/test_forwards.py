@@ -1,4 +1,4 @@
-"""Costs: every forward is timed as often as any other, nothing stays in the caches, what is measured is kept."""
+"""Forwards: every one is timed as often as any other, nothing stays in the caches, what is measured is kept."""
 
 import gc
 import weakref
@@ -10,8 +10,11 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from specworkbench.engine.models import LanguageModel
 from specworkbench.errors import InputError
-from specworkbench.experiments import costs, machine
-from specworkbench.experiments.costs import Costs, CostSettings
+from specworkbench.experiments import machine
+from specworkbench.experiments.costs import forwards
+from specworkbench.experiments.costs.forwards import Forwards
+from specworkbench.experiments.costs.measure import Costs
+from specworkbench.experiments.costs.settings import WARM_UP, CostSettings
 from specworkbench.experiments.machine import Gauge, last_level_cache, memory_buffer, multiplying, reading
 from tests.engine.toys import toy_model, toy_tokenizer
 
@@ -22,7 +25,7 @@ CPU = torch.device("cpu")
 def quick(monkeypatch):
     """Small buffers and short timings: what they measure is not looked at here."""
     monkeypatch.setattr(machine, "SECONDS", 1e-5)
-    monkeypatch.setattr(costs, "memory_buffer", lambda device: 2**20)
+    monkeypatch.setattr(forwards, "memory_buffer", lambda device: 2**20)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def target():
 def measured(target, **settings):
     found = Costs(target, CostSettings(**settings))
     assert sum(1 for _ in found.run()) == found.planned
-    return found
+    return found.forwards
 
 
 def test_every_forward_is_timed_equally_often_and_a_single_row_always(target):
@@ -59,11 +62,13 @@ def test_each_forward_has_its_context_before_it_and_is_taken_back(target, monkey
 
 
 def test_who_comes_first_changes_from_turn_to_turn(target, monkeypatch):
-    order, timed = [], Costs._timed
-    monkeypatch.setattr(Costs, "_timed", lambda self, cell, cache: order.append(cell.rows) or timed(self, cell, cache))
+    order, timed = [], Forwards._timed
+    monkeypatch.setattr(
+        Forwards, "_timed", lambda self, cell, cache: order.append(cell.rows) or timed(self, cell, cache)
+    )
     measured(target, rows=(1, 2, 3), runs=2)
     turns = [tuple(order[start : start + 3]) for start in range(0, len(order), 3)]
-    assert len(turns) == costs.WARM_UP + 2 and {turn[0] for turn in turns} == {1, 2, 3}
+    assert len(turns) == WARM_UP + 2 and {turn[0] for turn in turns} == {1, 2, 3}
 
 
 def test_without_the_limit_nothing_of_the_machine_is_measured(target):
@@ -82,7 +87,7 @@ def test_the_limit_is_measured_as_often_as_the_forwards(target):
 
 
 def test_weights_larger_than_the_buffer_need_no_buffer_of_their_own(target, monkeypatch):
-    monkeypatch.setattr(costs, "memory_buffer", lambda device: 2**12)
+    monkeypatch.setattr(forwards, "memory_buffer", lambda device: 2**12)
     limit = measured(target, rows=(1,), runs=1, limit=True).limit()
     assert limit["weights"] is None and limit["bandwidth"] == limit["memory"]["best"]
 
@@ -95,7 +100,7 @@ def test_buffers_are_released_when_all_is_measured_and_when_it_is_stopped(target
         buffers.append(weakref.ref(gauge.work.__self__))
         return gauge
 
-    monkeypatch.setattr(costs, "reading", watched)
+    monkeypatch.setattr(forwards, "reading", watched)
     measured(target, rows=(1,), runs=1, limit=True)
     stopped = Costs(target, CostSettings(runs=5, limit=True))
     with closing(stopped.run()) as timings:
@@ -120,18 +125,19 @@ def test_of_a_sliding_window_only_the_tokens_in_it_are_read():
 def test_what_was_measured_before_a_stop_is_kept(target):
     found = Costs(target, CostSettings(rows=(1, 2, 3), runs=5))
     with closing(found.run()) as timings:
-        for _ in range(3 * costs.WARM_UP + 4):
+        for _ in range(3 * WARM_UP + 4):
             next(timings)
-    assert sorted(row["runs"] for row in found.rows()) == [1, 1, 2]
-    assert all(row["ms_low"] is None and row["verify_cost"] > 0 for row in found.rows())
+    rows = found.forwards.rows()
+    assert sorted(row["runs"] for row in rows) == [1, 1, 2]
+    assert all(row["ms_low"] is None and row["verify_cost"] > 0 for row in rows)
 
 
 def test_the_warm_up_counts_nowhere(target):
     found = Costs(target, CostSettings(rows=(1, 2), runs=1, limit=True))
     with closing(found.run()) as timings:
-        for _ in range(2 * costs.WARM_UP):
+        for _ in range(2 * WARM_UP):
             next(timings)
-    assert found.rows() == [] and found.limit() is None
+    assert found.forwards.rows() == [] and found.forwards.limit() is None
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """What a forward of the target costs by its number of rows and the context before it, and the least it could cost.
 
 T_target(n) is the time of a forward over n tokens with `context` tokens in the cache: n = 1 is a plain step, n = gamma
-+ 1 a verification. Everything is timed in turns, the order rotating, so that a drift of the machine hits all alike, and
-with `limit` the machine's own rates are measured in the same turns.
++ 1 a verification. With `limit` the machine's own rates are measured in the same turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +16,7 @@ from specworkbench.analysis.estimate import Estimate, median, ratio_of_medians
 from specworkbench.engine import LanguageModel
 from specworkbench.engine.kvcache import KVCache
 from specworkbench.errors import InputError
+from specworkbench.experiments.costs.settings import Cell, CostSettings, named
 from specworkbench.experiments.machine import (
     Gauge,
     Rates,
@@ -28,48 +26,16 @@ from specworkbench.experiments.machine import (
     reading,
     timed,
 )
-from specworkbench.experiments.plan import rotated
 from specworkbench.experiments.reads import Reads, reads_of, weights_of
 
-WARM_UP = 2
-"""Turns that come first and count nowhere."""
 MEMORY, WEIGHTS, PRODUCTS = "memory", "weights", "products"
 """Rates of the machine: reading a large buffer, reading one of the weights' own size, products of matrices."""
 
 
-@dataclass(frozen=True)
-class CostSettings:
-    """What is timed.
+class Forwards:
+    """The forwards of one target, as far as they have been timed: `measure` times, `rows` and `limit` tell.
 
-    contexts: tokens in the cache before a forward; rows: of a forward, 1 always among them; runs: how often each is
-    timed; limit: whether the machine's rates are measured as well. Raises `InputError` for a number below 1.
-    """
-
-    contexts: tuple[int, ...] = (64,)
-    rows: tuple[int, ...] = (1, 2, 3, 5, 9)
-    runs: int = 25
-    limit: bool = False
-
-    def __post_init__(self) -> None:
-        if (context := min(self.contexts, default=0)) < 1:
-            raise InputError(f"context is {context}; a step has at least 1 token before it")
-        if (rows := min(self.rows, default=1)) < 1:
-            raise InputError(f"rows is {rows}; a forward has at least 1 row")
-        if self.runs < 1:
-            raise InputError(f"runs is {self.runs}; every forward must be timed at least once")
-        object.__setattr__(self, "contexts", tuple(sorted(set(self.contexts))))
-        object.__setattr__(self, "rows", tuple(sorted({1, *self.rows})))
-
-
-class Cell(NamedTuple):
-    """A forward of so many rows with so many tokens in the cache."""
-
-    context: int
-    rows: int
-
-
-class Costs:
-    """The costs of one target, as far as they have been measured: `run` measures, `rows` and `limit` tell.
+    cache_bytes: {context: bytes of keys and values} of the caches that were filled.
 
     Raises `InputError` where a forward would go past the context of the target.
     """
@@ -84,35 +50,39 @@ class Costs:
         self.target, self.settings = target, settings
         for rows in settings.rows:
             target.expect(rows, rows)
-        self._cells = [Cell(context, rows) for context in settings.contexts for rows in settings.rows]
-        self._ms: dict[Cell, list[float]] = {cell: [] for cell in self._cells}
+        self.cells = [Cell(context, rows) for context in settings.contexts for rows in settings.rows]
+        self._caches: dict[int, KVCache] = {}
+        self._gauged: dict[str, Gauge] = {}
+        self.cache_bytes: dict[int, int] = {}
+        self._ms: dict[Cell, list[float]] = {cell: [] for cell in self.cells}
         self._reads: dict[Cell, Reads] = {}
         self._rates: dict[str, Rates] = {}
         seeded = torch.Generator().manual_seed(0)
         self._ids = torch.randint(target.vocab_size, (longest + most,), generator=seeded).to(target.device)
 
-    @property
-    def planned(self) -> int:
-        """How often `run` yields."""
-        return (WARM_UP + self.settings.runs) * len(self._cells)
+    def start(self) -> None:
+        """Fill the caches, and make ready what measures the machine."""
+        self._caches = {context: self._prefilled(context) for context in self.settings.contexts}
+        self._gauged = self._gauges() if self.settings.limit else {}
 
-    def run(self) -> Iterator[None]:
-        """Measure. Yields after each forward; whoever stops there keeps what was measured before."""
-        caches = {context: self._prefilled(context) for context in self.settings.contexts}
-        gauges = self._gauges(caches) if self.settings.limit else {}
-        for turn in range(WARM_UP + self.settings.runs):
-            counts = turn >= WARM_UP
-            for cell in rotated(self._cells, turn):
-                ms = self._timed(cell, caches[cell.context])
-                if counts:
-                    self._ms[cell].append(ms)
-                yield
-            for name, gauge in gauges.items():
-                rate = gauge.rate()
-                if counts:
-                    self._rates[name].values.append(rate)
-            if gauges:  # which have driven the weights out of the processor's cache
-                self._timed(self._cells[0], caches[self._cells[0].context])
+    def measure(self, cell: Cell, counts: bool) -> None:
+        """Time a forward once. counts: whether it is kept."""
+        ms = self._timed(cell, self._caches[cell.context])
+        if counts:
+            self._ms[cell].append(ms)
+
+    def end_turn(self, counts: bool) -> None:
+        """Measure the machine's rates, where they are wanted."""
+        for name, gauge in self._gauged.items():
+            rate = gauge.rate()
+            if counts:
+                self._rates[name].values.append(rate)
+        if self._gauged:  # which have driven the weights out of the processor's cache
+            self._timed(self.cells[0], self._caches[self.cells[0].context])
+
+    def end(self) -> None:
+        """Release caches and buffers."""
+        self._caches, self._gauged = {}, {}
 
     def rows(self) -> list[dict[str, Any]]:
         """One entry a forward that was timed, JSON-ready.
@@ -122,12 +92,12 @@ class Costs:
         measured also what `_floor` says.
         """
         limit, rows = self.limit(), []
-        for cell in self._cells:
+        for cell in self.cells:
             ms = median(np.array(self._ms[cell]))
             if ms.value is None:
                 continue
             cost = self._verify_cost(cell)
-            row = {**cell._asdict(), "runs": ms.n, **_named("ms", ms), **_named("verify_cost", cost)}
+            row = {**cell._asdict(), "runs": ms.n, **named("ms", ms), **named("verify_cost", cost)}
             rows.append(row | (_floor(self._reads[cell], limit, ms.value) if limit else {}))
         return rows
 
@@ -157,6 +127,7 @@ class Costs:
         cache.reserve(context + self.settings.rows[-1])
         self.target.forward(self._ids[:context], cache, rows=1)
         cache.rollback(0)  # only then does a sliding window drop what lies before it
+        self.cache_bytes[context] = cache.nbytes
         return cache
 
     def _new_ids(self, cell: Cell) -> torch.Tensor:
@@ -169,14 +140,14 @@ class Costs:
         cache.rollback(cell.rows)
         return seconds * 1e3
 
-    def _gauges(self, caches: dict[int, KVCache]) -> dict[str, Gauge]:
+    def _gauges(self) -> dict[str, Gauge]:
         """What measures the machine; counts what the forwards read on the way."""
         weights, device = weights_of(self.target.model), self.target.device
-        for cell in self._cells:
-            cache = caches[cell.context]
+        for cell in self.cells:
+            cache = self._caches[cell.context]
             self._reads[cell] = reads_of(self.target, weights, self._new_ids(cell), cache)
             cache.rollback(cell.rows)
-        large, own = memory_buffer(device), self._reads[self._cells[0]].weight_bytes
+        large, own = memory_buffer(device), self._reads[self.cells[0]].weight_bytes
         gauges = {MEMORY: reading(large, device), PRODUCTS: multiplying(self.target.dtype, device)}
         if own < large:
             gauges[WEIGHTS] = reading(own, device)
@@ -187,10 +158,6 @@ class Costs:
         plain, own = self._ms[Cell(cell.context, 1)], self._ms[cell]
         both = min(len(plain), len(own))  # an interrupt may have cut a turn
         return ratio_of_medians(np.array(own[:both]), np.array(plain[:both]))
-
-
-def _named(name: str, estimate: Estimate) -> dict[str, float | None]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def _floor(reads: Reads, limit: dict[str, Any], ms: float) -> dict[str, Any]:
