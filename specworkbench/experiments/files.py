@@ -16,9 +16,9 @@ def to_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(_finite(value), allow_nan=False, indent=indent)
 
 
-def write_whole(path: Path, text: str) -> Path:
+def write_whole(path: Path, text: str, what: str = "the report") -> Path:
     """Write the text (UTF-8) whole or not at all; the path. Raises `InputError` where it cannot be written."""
-    with whole_file(path, "the report") as file:
+    with whole_file(path, what) as file:
         file.write(text.encode("utf-8", errors="backslashreplace"))
     return path
 
