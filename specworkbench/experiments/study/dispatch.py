@@ -63,6 +63,10 @@ class _Dispatch:
                     outcome = future.result()
                 except self.executor.LOST as error:
                     outcome = self._lost(place, task, error)
+                except Exception as error:
+                    if task is not None:
+                        raise
+                    raise InputError(f"a worker cannot begin: {_short(error)}") from error
                 else:
                     self._check_version(task, outcome)
                     self.free.add(place)
@@ -126,4 +130,5 @@ class _Dispatch:
 
 
 def _short(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The last line: the others say where it happened."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1].strip()

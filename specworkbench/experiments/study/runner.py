@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from specworkbench.errors import InputError
 from specworkbench.experiments.bench import Stop
+from specworkbench.experiments.study.cluster import Cluster
 from specworkbench.experiments.study.dispatch import Tell, dispatch
 from specworkbench.experiments.study.executors import Executor, Processes, Serial, visible_gpus
 from specworkbench.experiments.study.forecast import PROBE_TOKENS, Forecast, duration
@@ -157,7 +158,7 @@ def executor_for(
     if ray is not None:
         if jobs is not None:
             raise InputError(f"jobs is {jobs} beside a Ray cluster, which has its own workers; leave one of them out")
-        raise InputError("soon")
+        return Cluster(ray, study.device, cpus_per_worker)
     if cpus_per_worker is not None:
         raise InputError(f"cpus_per_worker is {cpus_per_worker} without a Ray cluster; give the address of one")
     if jobs is None:
