@@ -3,7 +3,8 @@
 Importing this loads typer and rich only: a command imports what it needs when it runs.
 
 Exit codes: 0; 1 where `check` found a broken contract, `equivalence` something against the implementation (or nothing
-decided), `samples` a difference; 2 for bad input (one sentence on standard error); 130 when interrupted.
+decided), `samples` a difference, or a cell of `study run` failed; 2 for bad input (one sentence on standard error); 130
+when interrupted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from specworkbench.cli.report import report
 from specworkbench.cli.rules import rules
 from specworkbench.cli.samples import samples
 from specworkbench.cli.screen import INTERRUPTED, say, say_what_is_logged
+from specworkbench.cli.study import study
 from specworkbench.cli.table import table
 from specworkbench.cli.train import train
 from specworkbench.errors import InputError
@@ -56,6 +58,7 @@ app.command()(check)
 app.command()(export)
 app.command()(equivalence)
 app.command()(samples)
+app.add_typer(study, name="study")
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(lab)
 

@@ -174,13 +174,17 @@ def show(found: Report) -> None:
     console = screen()
     for key, rows in groupby(found.rows, key=lambda row: (row["proposer"], row["gamma"], row["temperature"])):
         table = Table(
-            "bucket", "alpha", "overlap", "E[N]", "theory", "c", f"v({key[1] + 1})", "predicted", "speedup", "interval",
-            "tokens", title=printable("{}, gamma {}, temperature {:g}".format(*key)), title_justify="left",
-            box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
+            "bucket", *heads(f"v({key[1] + 1})"), title=printable("{}, gamma {}, temperature {:g}".format(*key)),
+            title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
         )  # fmt: skip
         for row in rows:
             table.add_row(printable(row["bucket"]), *cells(row))
         console.print(table)
+
+
+def heads(verify_cost: str) -> list[str]:
+    """The heads of the columns of `cells`; verify_cost: of v."""
+    return ["alpha", "overlap", "E[N]", "theory", "c", verify_cost, "predicted", "speedup", "interval", "tokens"]
 
 
 def cells(row: dict[str, Any]) -> list[str]:

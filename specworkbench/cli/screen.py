@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -87,10 +87,9 @@ def figure(value: Any, digits: int = 3, unit: str = "") -> str:
 
 def quiet_transformers() -> None:
     """transformers says only what went wrong, and draws no bars while it reads weights."""
-    from transformers.utils import logging
+    from specworkbench.engine.loading import quiet_transformers
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    quiet_transformers()
 
 
 def check_writable(path: Path, what: str) -> None:
@@ -105,21 +104,22 @@ def check_writable(path: Path, what: str) -> None:
 class StopOnInterrupt:
     """Ctrl-C as a request: `asked` becomes true, and whoever works stops after the round at hand.
 
-    A second Ctrl-C interrupts at once. Outside the main thread, where no signal arrives, nothing changes.
+    A second Ctrl-C interrupts at once. signals: what counts as Ctrl-C. Outside the main thread, where no signal
+    arrives, nothing changes.
     """
 
-    def __init__(self) -> None:
-        self.asked = False
+    def __init__(self, signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> None:
+        self.asked, self._signals = False, signals
 
     def __enter__(self) -> StopOnInterrupt:
-        self._before = None
+        self._before = {}
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._ask)
+            self._before = {number: signal.signal(number, self._ask) for number in self._signals}
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked:

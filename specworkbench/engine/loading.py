@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
+from transformers.utils import logging
 
 from specworkbench.engine.models import ENGINES, LanguageModel
 from specworkbench.errors import InputError
@@ -29,7 +30,8 @@ def load_model(
     """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
 
     dtype: float32, bfloat16, float16 or float64; by default float32 on the CPU and the checkpoint's own elsewhere.
-    device: cuda, mps or cpu; the best there is by default. device_map: "auto" spreads a model over all GPUs.
+    device: cuda, mps or cpu; the best there is by default. On meta no weights are read: there are only shapes and a
+    vocabulary, to see what fits together. device_map: "auto" spreads a model over all GPUs.
     fused: forward through `engine.fused` where that knows the architecture (on the CPU); False: through transformers.
     engine: eager, or compiled: steps of fixed shape run as compiled programs (CPU) or captured graphs (GPU).
     products: on the CPU, products of few rows by the forms that are the fastest on this machine, which the first load
@@ -48,7 +50,11 @@ def load_model(
     try:
         config = AutoConfig.from_pretrained(source, **options)
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        model = AutoModelForCausalLM.from_pretrained(source, **options_model)
+        if chosen.type == "meta":
+            with chosen:
+                model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        else:
+            model = AutoModelForCausalLM.from_pretrained(source, **options_model)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise InputError(f"cannot load the model {name!r}: {_first_line(error)}") from error
     if device_map is None:
@@ -60,6 +66,12 @@ def load_model(
     if engine == "compiled":
         loaded.compile()
     return loaded
+
+
+def quiet_transformers() -> None:
+    """transformers says only what went wrong, and draws no bars while it reads weights."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
 
 
 def load_pair(

@@ -80,8 +80,10 @@ class Decoder:
         self.streams = Streams(seed, target.device, dtype, self.compiled.draw_row if self.compiled else inverse_cdf)
         self._sequences: list[dict[str, Any]] = []
 
-    def run(self, prompt: str, *, id: str = "", bucket: str = "", on_round: OnRound | None = None) -> DecodeResult:
-        """Decode one prompt. Its rounds join the trace of this decoder as the next sequence.
+    def run(
+        self, prompt: str | list[int], *, id: str = "", bucket: str = "", on_round: OnRound | None = None
+    ) -> DecodeResult:
+        """Decode one prompt, text or token ids. Its rounds join the trace of this decoder as the next sequence.
 
         The time that `on_round` takes is not the sequence's: a display must not slow what it shows.
         """
@@ -108,12 +110,9 @@ class Decoder:
             self._sequences.append(entry | ({"controller_estimates": estimates} if any(estimates) else {}))
         return DecodeResult(self.target.decode(output), output, stop_reason)
 
-    def start(self, prompt: str) -> Sequence:
+    def start(self, prompt: str | list[int]) -> Sequence:
         """The prompt as a sequence that has not begun: for whoever wants to step through its rounds."""
-        return self.begin(self.target.encode(prompt, self.chat))
-
-    def begin(self, ids: list[int]) -> Sequence:
-        """The same from the prompt's token ids."""
+        ids = self.target.encode(prompt, self.chat) if isinstance(prompt, str) else prompt
         index = len(self._sequences)
         return Sequence(
             self.target, ids, self.proposer, self.verifier, self.settings, self.streams, index, self.compiled,
@@ -132,7 +131,7 @@ class Decoder:
         self,
         sequence: Sequence,
         output: list[int],
-        prompt: str,
+        prompt: str | list[int],
         id: str,
         bucket: str,
         stop_reason: str,
@@ -142,7 +141,7 @@ class Decoder:
         return {
             "id": id or f"prompt-{len(self._sequences)}",
             "bucket": bucket,
-            "prompt": prompt,
+            "prompt": prompt if isinstance(prompt, str) else self.target.decode(prompt),
             "prompt_tokens": context.tokens[: context.prompt_length],
             "token_ids": output,
             "text": self.target.decode(output),

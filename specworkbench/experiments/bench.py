@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from specworkbench.engine import Decoder, DecodeSettings, Proposer, SamplingSettings, load_model, make_proposer
+from specworkbench.engine import Decoder, DecodeSettings, Proposer, SamplingSettings, load_model
 from specworkbench.errors import InputError
 from specworkbench.experiments.files import file_name
-from specworkbench.experiments.plan import Cell, Configuration, Plan, ProposerSpec
+from specworkbench.experiments.models import Models
+from specworkbench.experiments.plan import Cell, Configuration, Plan
 from specworkbench.experiments.rows import Traces
 from specworkbench.trace import save_trace
 
@@ -40,7 +40,7 @@ class Bench:
             plan.target, dtype=plan.dtype, device=plan.device, fused=plan.fused, products=plan.products,
             engine=plan.engine,
         )  # fmt: skip
-        self._weights: dict[tuple[str, str], Any] = {}
+        self._models = Models(self.target)
         self.left_out: dict[str, str] = {}
         self._proposers = self._made()
         self._check_prompts()
@@ -106,7 +106,7 @@ class Bench:
         made = {}
         for configuration in list(self.traces):
             try:
-                made[configuration] = self._proposer(configuration.proposer)
+                made[configuration] = self._models.proposer(configuration.proposer)
             except InputError as error:
                 if not self.plan.lenient:
                     raise
@@ -115,18 +115,6 @@ class Bench:
         self.plan = self.plan.without(self.left_out)
         self._settings = {configuration: self._settings[configuration] for configuration in made}
         return made
-
-    def _proposer(self, spec: ProposerSpec) -> Proposer:
-        """One of its own for every configuration; weights of one name are loaded once for all of a kind."""
-        spec = spec.fitted(self.plan.target)
-        draft = None if spec.weights is None else self._loaded(spec.kind, spec.weights)
-        return make_proposer(spec.name, target=self.target, draft=draft, **dict(spec.settings))
-
-    def _loaded(self, kind: type[Proposer], name: str) -> Any:
-        key = kind.name, name
-        if key not in self._weights:
-            self._weights[key] = kind.load(name, self.target)
-        return self._weights[key]
 
     def _check_prompts(self) -> None:
         """Refuse what could not be decoded before hours have gone into the rest.

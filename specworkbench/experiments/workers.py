@@ -48,8 +48,8 @@ class Workers:
             context = multiprocessing.get_context("spawn")
             self._leave = context.Event()
             threads = max(1, torch.get_num_threads() // self.jobs)
-            self._pool = ProcessPoolExecutor(self.jobs, context, _begin, (threads, self._leave))
-            with _interrupts_blocked():  # a process that Ctrl-C meets while it starts would print a traceback
+            self._pool = ProcessPoolExecutor(self.jobs, context, begin_process, (threads, self._leave))
+            with interrupts_blocked():  # a process that Ctrl-C meets while it starts would print a traceback
                 for _ in range(self.jobs):
                     self._pool.submit(os.getpid)
         return self
@@ -88,12 +88,17 @@ class Workers:
 _leaving: Event
 
 
-def _begin(threads: int, leave: Event) -> None:
-    """In a new process."""
+def begin_process(threads: int, leave: Event) -> None:
+    """In a new process, before anything else: so many threads, and an end with its parent; leave: see `leaving`."""
     global _leaving
     _leaving = leave
     torch.set_num_threads(threads)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def leaving() -> bool:
+    """In such a process: whether what it decodes is not wanted any more."""
+    return _leaving.is_set()
 
 
 def _end_with_the_parent() -> None:
@@ -103,11 +108,11 @@ def _end_with_the_parent() -> None:
 
 def _unless_leaving(work: Callable[..., Result], *task: object) -> Result | None:
     """What was begun too early and is not wanted any more is not done."""
-    return None if _leaving.is_set() else work(*task)
+    return None if leaving() else work(*task)
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Ctrl-C waits; to processes that are started meanwhile it never comes."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

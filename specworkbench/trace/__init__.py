@@ -34,7 +34,7 @@ Manifest keys (a JSON object; absent numbers are null, never NaN):
 
 from specworkbench.trace import contracts, schema
 from specworkbench.trace.builder import TraceBuilder
-from specworkbench.trace.store import load_trace, save_trace
+from specworkbench.trace.store import load_trace, save_trace, trace_bytes
 from specworkbench.trace.trace import Distribution, Trace
 
-__all__ = ["Trace", "Distribution", "TraceBuilder", "load_trace", "save_trace", "schema", "contracts"]
+__all__ = ["Trace", "Distribution", "TraceBuilder", "load_trace", "save_trace", "trace_bytes", "schema", "contracts"]

@@ -18,7 +18,7 @@ import os
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,13 @@ def save_trace(trace: Trace, path: str | os.PathLike) -> Path:
     return path
 
 
+def trace_bytes(trace: Trace) -> bytes:
+    """The file that `save_trace` writes, for whoever sends a trace elsewhere to be saved."""
+    file = io.BytesIO()
+    _write(trace, file)
+    return file.getvalue()
+
+
 def load_trace(path: str | os.PathLike, *, check: bool = True) -> Trace:
     """Read a trace and, unless `check` is false, hold it to the cheap contracts.
 
@@ -73,7 +80,7 @@ def load_trace(path: str | os.PathLike, *, check: bool = True) -> Trace:
     return trace
 
 
-def _write(trace: Trace, file: io.BufferedWriter) -> None:
+def _write(trace: Trace, file: BinaryIO) -> None:
     manifest = json.dumps(_plain(trace.manifest), allow_nan=False, indent=1)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, MANIFEST, manifest.encode("ascii"))

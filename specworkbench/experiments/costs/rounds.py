@@ -73,7 +73,7 @@ class Run:
     draft_cache_bytes: int = 0
 
     def measure(self, counts: bool) -> None:
-        sequence = self.decoder.begin(self.prompt)
+        sequence = self.decoder.start(self.prompt)
         sequence.prefill()
         self.draft_cache_bytes = sequence.proposer.cache_bytes
         rounds = [timed_round(sequence) for _ in range(ROUNDS)]
@@ -106,7 +106,7 @@ class Rounds:
         guess = make_proposer("random")
         decoders = {n: _decoder(target, guess if n > 1 else self.proposers[PLAIN], n - 1) for n in rows}
         self.steps = [
-            Step(Cell(context, n), decoders[n].begin(ids[: context + 1])) for context in settings.contexts for n in rows
+            Step(Cell(context, n), decoders[n].start(ids[: context + 1])) for context in settings.contexts for n in rows
         ]
         self.runs = [
             Run(label, context, _decoder(target, proposer, settings.gamma), ids[: context + 1])

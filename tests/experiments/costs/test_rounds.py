@@ -89,7 +89,7 @@ def test_every_step_is_at_its_context_and_every_run_begins_there(target, monkeyp
 
 
 def test_the_parts_of_a_round_are_its_phases_and_all_that_is_left_of_the_call(target, monkeypatch):
-    sequence = Costs(target, SETTINGS, {}).rounds.runs[0].decoder.begin([1, 2, 3])
+    sequence = Costs(target, SETTINGS, {}).rounds.runs[0].decoder.start([1, 2, 3])
     sequence.prefill()
     clock = iter([1.0, 3.0])
     monkeypatch.setattr(rounds, "perf_counter", lambda: next(clock))

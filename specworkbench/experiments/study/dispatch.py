@@ -1,0 +1,134 @@
+"""Cells to workers and outcomes back; a cell whose worker dies is decoded again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from time import monotonic
+
+from specworkbench import __version__
+from specworkbench.errors import InputError
+from specworkbench.experiments.bench import Stop
+from specworkbench.experiments.study.executors import Executor
+from specworkbench.experiments.study.task import Task
+from specworkbench.experiments.study.worker import Outcome, failure
+
+TRIES = 3
+"""How often a cell is begun before it counts as one that kills its workers, and a worker before none can start."""
+
+POLL_SECONDS = 0.2
+PATIENCE_SECONDS = 60.0
+
+Tell = Callable[[str], None]
+"""Told, in a sentence, what happens beside the cells."""
+
+
+def dispatch(
+    executor: Executor, tasks: Sequence[Task], *, stop: Stop = lambda: False, tell: Tell = lambda sentence: None
+) -> Iterator[Outcome]:
+    """The outcomes of tasks, as they are finished, each once.
+
+    stop: asked all the time; once it says yes, what is being decoded is given up. A cell whose worker dies is put back
+    and decoded again, at most `TRIES` times in all; then it has failed. Raises `InputError` where a worker cannot start
+    or is of another version of this program.
+    """
+    return _Dispatch(executor, tasks, stop, tell).run()
+
+
+class _Dispatch:
+    def __init__(self, executor: Executor, tasks: Sequence[Task], stop: Stop, tell: Tell):
+        self.executor, self.stop, self.tell = executor, stop, tell
+        self.waiting = list(tasks)
+        self.loaded: dict[int, tuple] = {}
+        self.free: set[int] = set()
+        self.asked: dict[Future, tuple[int, Task | None]] = {}
+        self.begun: Counter[str] = Counter()
+        self.deaths: Counter[int] = Counter()
+
+    def run(self) -> Iterator[Outcome]:
+        for place in range(self.executor.places if self.waiting else 0):
+            self._greet(place)
+        self.heard = monotonic()
+        while self.waiting or any(task for _, task in self.asked.values()):
+            if self.stop():
+                self.executor.stop()
+                return
+            self._give_out()
+            done, _ = wait(self.asked, POLL_SECONDS, FIRST_COMPLETED)
+            self._lose_patience(bool(done))
+            for future in done:
+                place, task = self.asked.pop(future)
+                try:
+                    outcome = future.result()
+                except self.executor.LOST as error:
+                    outcome = self._lost(place, task, error)
+                except Exception as error:
+                    if task is not None:
+                        raise
+                    raise InputError(f"a worker cannot begin: {_short(error)}") from error
+                else:
+                    self._check_version(task, outcome)
+                    self.free.add(place)
+                if task is not None and isinstance(outcome, Outcome):
+                    yield outcome
+
+    def _give_out(self) -> None:
+        """A cell for every free place that there is one for."""
+        for place in sorted(self.free):
+            if not self.waiting:
+                return
+            task = self._next(place)
+            self.waiting.remove(task)
+            self.free.remove(place)
+            self.loaded[place] = task.cell.models
+            self.begun[task.id] += 1
+            self.asked[self.executor.ask(place, "decode", task)] = place, task
+
+    def _next(self, place: int) -> Task:
+        """Of the cells that wait the first whose models are loaded there, else whose models nobody has, else any."""
+        others = {models for at, models in self.loaded.items() if at != place}
+        return min(
+            self.waiting,
+            key=lambda task: (task.cell.models != self.loaded.get(place), task.cell.models in others),
+        )
+
+    def _greet(self, place: int) -> None:
+        self.asked[self.executor.ask(place, "greet")] = place, None
+
+    def _lost(self, place: int, task: Task | None, error: BaseException) -> Outcome | None:
+        """A new worker where one has died; its cell is put back, or has failed."""
+        self.loaded.pop(place, None)
+        if task is None:
+            self.deaths[place] += 1
+            if self.deaths[place] >= TRIES:
+                raise InputError(f"a worker died {TRIES} times as it began: {_short(error)}") from error
+        self.executor.replace(place)
+        self._greet(place)
+        if task is None:
+            return None
+        if self.begun[task.id] >= TRIES:
+            return failure(task, f"the process that decoded it died {TRIES} times, perhaps for want of memory")
+        self.tell(f"a worker died while it decoded a cell ({task.name}); the cell is decoded again")
+        self.waiting.insert(0, task)
+        return None
+
+    def _check_version(self, task: Task | None, greeting: object) -> None:
+        if task is None and greeting["version"] != __version__:
+            raise InputError(
+                f"the worker on {greeting['host']} has specworkbench {greeting['version']}, and this is {__version__}; "
+                "install the same version everywhere"
+            )
+
+    def _lose_patience(self, heard: bool) -> None:
+        """Say now and then that nobody has begun, as on a cluster without a free GPU."""
+        if heard or any(task for _, task in self.asked.values()):
+            self.heard = monotonic()
+        elif monotonic() - self.heard > PATIENCE_SECONDS:
+            self.heard = monotonic()
+            self.tell("still waiting for a worker to start; is there room for one (a free GPU, or processor cores)?")
+
+
+def _short(error: BaseException) -> str:
+    """The last line: the others say where it happened."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1].strip()

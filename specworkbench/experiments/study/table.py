@@ -1,0 +1,72 @@
+"""A study read back: one row a cell, or the median over cells. No torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from specworkbench.errors import InputError
+from specworkbench.experiments.study.figures import INTERVALS, MEASURES
+from specworkbench.experiments.study.grid import AXES
+from specworkbench.experiments.study.store import Store
+
+ENDS = [end for pair in INTERVALS.values() for end in pair]
+FIGURES = (*MEASURES, *ENDS)
+MACHINE = ("host", "device", "cpu", "threads", "specworkbench", "torch")
+"""What of a cell's environment stands in its row."""
+
+
+def read_study(folder: str | os.PathLike) -> pd.DataFrame:
+    """The settled cells of a study, in the order of its axes: one row a cell.
+
+    Columns: id, status (finished or failed), the axes (`AXES`), the figures (`MEASURES`) with the ends of their 95 %
+    intervals (`INTERVALS`), lossless, seconds (that decoding it took), error (why it failed), and where it was decoded
+    (`MACHINE`). Figures that were not measured are NaN. Raises `InputError` where there is no study.
+    """
+    store = Store(Path(folder))
+    study = store.study()
+    table = pd.DataFrame(
+        [_flat(row) for row in store.rows().values()],
+        columns=["id", "status", *AXES, *FIGURES, "lossless", "seconds", "error", *MACHINE],
+    )
+    table = table.astype({name: float for name in (*FIGURES, "seconds")})
+    places = {name: {value: number for number, value in enumerate(values)} for name, values in study.axes().items()}
+    return table.sort_values(list(AXES), key=lambda column: column.map(places[column.name])).reset_index(drop=True)
+
+
+def medians(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The medians over all finished cells that agree in the axes `by`: those axes, `cells`, and the figures.
+
+    The ends of an interval are the lowest and the highest of these cells: no interval of the median, but how far they
+    lie apart. Raises `InputError` for what is no axis.
+    """
+    check_axes(by)
+    finished = table[table["status"] == "finished"]
+    groups = finished.groupby(list(by), sort=False, dropna=False)
+    found = groups[list(MEASURES)].median()
+    for name, (low, high) in INTERVALS.items():
+        found[low], found[high] = groups[name].min(), groups[name].max()
+    found.insert(0, "cells", groups.size())
+    return found.reset_index()
+
+
+def check_axes(names: Sequence[str]) -> None:
+    """Raises `InputError` for a name that is no axis."""
+    for name in names:
+        if name not in AXES:
+            raise InputError(f"there is no axis {name!r}; there are {', '.join(AXES)}")
+
+
+def varying(table: pd.DataFrame) -> list[str]:
+    """The axes of more than one value in a table that has them."""
+    return [name for name in AXES if name in table and table[name].nunique() > 1]
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    environment = row.get("environment", {})
+    rest = {name: row.get(name) for name in ("id", "status", "lossless", "seconds", "error")}
+    return rest | row["axes"] | row.get("figures", {}) | {name: environment.get(name) for name in MACHINE}
