@@ -34,6 +34,11 @@ def by_bucket(trace: Trace, named: Callable[[str], str] = str) -> dict[str, Trac
     return {bucket: select(trace, indices) for bucket, indices in members.items()}
 
 
+def gamma_varies(trace: Trace) -> bool:
+    """Whether a controller chose more than one gamma."""
+    return trace.rounds["gamma"].nunique() > 1
+
+
 def has_trees(trace: Trace) -> bool:
     """Whether any proposal is a tree: a proposed token that does not continue the one before."""
     proposed = trace.positions[trace.positions["node"] >= 0]

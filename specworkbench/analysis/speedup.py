@@ -10,7 +10,7 @@ from specworkbench import theory
 from specworkbench.analysis.acceptance import alpha_counts, alpha_overlap, block_efficiency
 from specworkbench.analysis.estimate import Estimate, interval, resamples
 from specworkbench.analysis.latency import cost_set, draft_cost, loop_overhead, verify_cost
-from specworkbench.analysis.parts import has_trees, prompts
+from specworkbench.analysis.parts import gamma_varies, has_trees, prompts
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 
@@ -50,10 +50,10 @@ def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) 
 def predicted_speedup(plain: Trace, speculative: Trace, *, overhead: bool = False) -> float | None:
     """`theory.speedup` of the measured alpha_counts, gamma, c and v(gamma + 1); None where one is not measured.
 
-    It takes every round to propose a chain of gamma tokens, and says nothing (None) of trees. overhead: whether the
-    loop's own time counts as well.
+    It takes every round to propose a chain of gamma tokens, and says nothing (None) of trees or of a gamma that varies.
+    overhead: whether the loop's own time counts as well.
     """
-    if has_trees(speculative):
+    if has_trees(speculative) or gamma_varies(speculative):
         return None
     gamma = speculative.gamma
     alpha, c = alpha_counts(speculative).value, draft_cost(speculative, plain).value
@@ -68,11 +68,11 @@ def compare(plain: Trace, speculative: Trace) -> dict[str, Any]:
     """One row of a report, JSON-ready: what was measured beside what the theory expects of it.
 
     bucket is that of the prompts, or "all" where they are of several. tokens: emitted by the speculative decoding.
-    What the theory expects is for chains, and None for trees. Where the proposer's cost is set (`cost_set`), c is that
-    cost, and the measured speedup and its interval are None.
+    What the theory expects is for chains of one gamma, and None for others. Where the proposer's cost is set
+    (`cost_set`), c is that cost, and the measured speedup and its interval are None.
     """
     alpha = alpha_counts(speculative).value
-    expects_nothing = alpha is None or has_trees(speculative)
+    expects_nothing = alpha is None or has_trees(speculative) or gamma_varies(speculative)
     gamma, buckets = speculative.gamma, {sequence["bucket"] for sequence in speculative.sequences}
     speedup, low, high = measured_speedup(plain, speculative)
     return {

@@ -13,7 +13,7 @@ import typer
 
 from specworkbench.cli import options as opt
 from specworkbench.cli.screen import INTERRUPTED, StopOnInterrupt, only_json, printable, say
-from specworkbench.cli.study_shown import plot, table
+from specworkbench.cli.study_shown import hindsight, plot, table
 
 if TYPE_CHECKING:
     from specworkbench.experiments.study.grid import Study
@@ -29,6 +29,7 @@ study = typer.Typer(
 )
 study.command()(table)
 study.command()(plot)
+study.command()(hindsight)
 
 File = Annotated[str, typer.Argument(help="A TOML or Python file; specworkbench study example prints one.")]
 Out = Annotated[str, opt.option("--out", metavar="DIR", help="Folder of the study; its finished cells stay.")]

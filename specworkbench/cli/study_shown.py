@@ -46,6 +46,32 @@ def table(folder: Folder, by: By = None, csv: Csv = None, as_json: opt.Json = Fa
     notes(folder, found, left_out)
 
 
+def hindsight(folder: Folder, csv: Csv = None, as_json: opt.Json = False) -> None:
+    """Hold controllers against the constant gamma that turned out best, cell by cell."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from specworkbench.experiments.files import to_json, write_whole
+    from specworkbench.experiments.study import hindsight, read_study
+    from specworkbench.experiments.study.grid import shown
+
+    found = hindsight(read_study(folder))
+    if csv is not None:
+        check_writable(Path(csv), "the table")
+        write_whole(Path(csv), found.to_csv(index=False), "the table")
+        say(f"table written to {csv}")
+    if as_json:
+        print(to_json({"rows": plain(found)}))
+    elif csv is None:
+        made = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for name in found.columns:
+            made.add_column(name.replace("_", " "), justify="right" if found[name].dtype.kind in "if" else "left")
+        for row in plain(found.round(3)):
+            made.add_row(*(printable(shown(value)) for value in row.values()))
+        screen().print(made)
+        screen().print("share: speedup over that of the best constant gamma, chosen afterwards from these figures.")
+
+
 def names(text: str) -> list[str]:
     """'gamma,rule' as names."""
     return [part.strip() for part in text.split(",") if part.strip()]

@@ -12,7 +12,7 @@
     forecast   how long it will take
     store      the folder
     runner     from the plan to the folder
-    table      the folder read back
+    table      the folder read back;  hindsight: controllers against the best constant gamma
 
     from specworkbench.experiments.study import Study, run_study, read_study
     table = run_study(Study(proposer=["ngram", "suffix"], gamma=[2, 4], per_bucket=1), "my-study")
@@ -23,10 +23,11 @@ from __future__ import annotations
 from typing import Any
 
 from specworkbench.experiments.study.grid import Study, StudyCell
+from specworkbench.experiments.study.hindsight import hindsight
 from specworkbench.experiments.study.reading import load_study
 from specworkbench.experiments.study.table import medians, read_study
 
-__all__ = ["Study", "StudyCell", "load_study", "medians", "read_study", "run_study"]
+__all__ = ["Study", "StudyCell", "hindsight", "load_study", "medians", "read_study", "run_study"]
 
 
 def run_study(*arguments: Any, **options: Any) -> Any:

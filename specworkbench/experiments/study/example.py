@@ -16,11 +16,12 @@ proposer = [                     # NAME[:WEIGHTS][,SETTING=VALUE...]; specworkbe
     "draft_model:embedded/draft-s",
     "suffix",
 ]
-gamma = [1, 2, 4]                # tokens proposed per round
+gamma = [1, 2, 4]                # tokens proposed per round; with a controller, at most
 temperature = [0, 1]             # 0 is greedy
 bucket = ["code", "prose"]       # of the prompts; "all": all of them in one cell
 max_new_tokens = [48]            # tokens decoded of each prompt
 
+# controller = ["constant", "optimal", "heuristic"]   # who chooses gamma; specworkbench controllers lists them
 # rule = ["token", "block", "lenient,leniency=0.9"]   # default: greedy at temperature 0, token, tree for trees
 # top_p = [1.0, 0.9]             # 1 keeps all
 # top_k = [0, 50]                # 0 keeps all

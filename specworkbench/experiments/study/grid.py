@@ -13,10 +13,11 @@ from specworkbench.errors import InputError
 from specworkbench.experiments.rows import ALL
 from specworkbench.paths import EMBEDDED
 
-DEFAULT, NONE = "default", "none"
+DEFAULT, NONE, CONSTANT = "default", "none", "constant"
 
 AXES: dict[str, type] = {
-    "target": str, "dtype": str, "quantisation": str, "engine": str, "proposer": str, "gamma": int, "rule": str,
+    "target": str, "dtype": str, "quantisation": str, "engine": str, "proposer": str, "gamma": int,
+    "controller": str, "rule": str,
     "temperature": float, "top_p": float, "top_k": int, "bucket": str, "prompt_length": int, "max_new_tokens": int,
     "batch": int, "seed": int,
 }  # fmt: skip
@@ -44,6 +45,7 @@ class StudyCell:
     engine: str
     proposer: str
     gamma: int
+    controller: str
     rule: str
     temperature: float
     top_p: float
@@ -64,12 +66,13 @@ class StudyCell:
 class Study:
     """A grid: every combination of one value of each axis is a cell, its prompts decoded plainly and speculatively.
 
-    An axis takes one value or several, each once. proposer and rule: as `ProposerSpec.parse` and `make_verifier` read
-    them; rule and dtype "default": what suits. bucket: of the prompts, or "all". prompt_length: tokens that every
-    prompt is cut or filled up to, 0 leaves them as they are (see `prompt_ids`). batch and quantisation have one value
-    each today. prompts: a shipped set or a JSON Lines file, by default what suits each target; per_bucket: the first so
-    many of each bucket, 0 takes all. device: "" is the best there is. fused, products: see `load_model`. traces:
-    whether those of each cell are kept. Raises `InputError` for an axis without a value, and for what no cell can be.
+    An axis takes one value or several, each once. proposer, controller and rule: as `ProposerSpec.parse`,
+    `make_controller` and `make_verifier` read them; rule and dtype "default": what suits. bucket: of the prompts, or
+    "all". prompt_length: tokens that every prompt is cut or filled up to, 0 leaves them as they are (see `prompt_ids`).
+    batch and quantisation have one value each today. prompts: a shipped set or a JSON Lines file, by default what suits
+    each target; per_bucket: the first so many of each bucket, 0 takes all. device: "" is the best there is. fused,
+    products: see `load_model`. traces: whether those of each cell are kept. Raises `InputError` for an axis without a
+    value, and for what no cell can be.
     """
 
     proposer: tuple[str, ...]
@@ -78,6 +81,7 @@ class Study:
     quantisation: tuple[str, ...] = (NONE,)
     engine: tuple[str, ...] = ("eager",)
     gamma: tuple[int, ...] = (4,)
+    controller: tuple[str, ...] = (CONSTANT,)
     rule: tuple[str, ...] = (DEFAULT,)
     temperature: tuple[float, ...] = (1.0,)
     top_p: tuple[float, ...] = (1.0,)

@@ -33,7 +33,7 @@ def decoders(models: Models, task: Task) -> dict[str, Decoder]:
     rule = None if cell.rule == DEFAULT else cell.rule
     return {
         PLAIN: Decoder(models.target, **same),
-        SPECULATIVE: Decoder(models.target, proposer, rule=rule, **same),
+        SPECULATIVE: Decoder(models.target, proposer, rule=rule, controller=cell.controller, **same),
     }
 
 
