@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -14,51 +16,39 @@ ROUNDING = 1e-9
 """How far a probability may be outside 0 to 1 by rounding."""
 
 
+Argument = Callable[[str, ArrayLike], np.ndarray]
+"""The argument's name and value to an array, or `InputError` with the name, the value and the limit."""
+
+
+def _limited(good: Callable[[np.ndarray], np.ndarray], limit: str) -> Argument:
+    """The check of arguments that must be `good`, which `limit` says in words."""
+
+    def check(name: str, value: ArrayLike) -> np.ndarray:
+        value = _numbers(name, value)
+        return _within(name, value, good(value), limit)
+
+    return check
+
+
+_IN_STEPS, _WORK = "it is a cost in units of one target step", "it is an amount of work"
+
+count = _limited(lambda value: (value >= 0) & (value == np.floor(value)), "it is a number of tokens: 0, 1, 2, ...")
+guesses = _limited(lambda value: (value >= 1) & (value == np.floor(value)), "it is a number of guesses: 1, 2, 3, ...")
+cost = _limited(lambda value: value >= 0, f"{_IN_STEPS}, 0 or more")
+positive_cost = _limited(lambda value: value > 0, f"{_IN_STEPS}, more than 0")
+positive = _limited(lambda value: value > 0, "it must be more than 0")
+ratio = _limited(lambda value: value >= 0, "it is a ratio of two probabilities, 0 or more")
+duration = _limited(lambda value: value >= 0, "it is a time, 0 or more")
+tokens_per_round = _limited(lambda value: value >= 1, "it is in tokens per round, 1 or more")
+amount = _limited(lambda value: value >= 0, f"{_WORK}, 0 or more")
+rate = _limited(lambda value: value > 0, f"{_WORK} per second, more than 0")
+
+
 def probability(name: str, value: ArrayLike) -> np.ndarray:
     """Within `ROUNDING` of its ends it is taken for the end: a sum of probabilities may pass 1 by as much."""
     value = _numbers(name, value)
     good = (value >= -ROUNDING) & (value <= 1 + ROUNDING)
     return np.clip(_within(name, value, good, "it is a probability, from 0 to 1"), 0.0, 1.0)
-
-
-def count(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, (value >= 0) & (value == np.floor(value)), "it is a number of tokens: 0, 1, 2, ...")
-
-
-def guesses(name: str, value: ArrayLike) -> np.ndarray:
-    value = count(name, value)
-    return _within(name, value, value >= 1, "it is a number of guesses, 1 or more")
-
-
-def cost(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value >= 0, "it is a cost in units of one target step, 0 or more")
-
-
-def positive_cost(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value > 0, "it is a cost in units of one target step, more than 0")
-
-
-def positive(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value > 0, "it must be more than 0")
-
-
-def ratio(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value >= 0, "it is a ratio of two probabilities, 0 or more")
-
-
-def duration(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value >= 0, "it is a time, 0 or more")
-
-
-def tokens_per_round(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value >= 1, "it is in tokens per round, 1 or more")
 
 
 def survival_rates(name: str, value: ArrayLike) -> np.ndarray:
@@ -87,16 +77,6 @@ def row_pair(p: ArrayLike, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if p.shape[-1] != q.shape[-1]:
         raise InputError(f"p has {p.shape[-1]} tokens and q has {q.shape[-1]}; they must be over the same tokens")
     return p, q
-
-
-def amount(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value >= 0, "it is an amount of work, 0 or more")
-
-
-def rate(name: str, value: ArrayLike) -> np.ndarray:
-    value = _numbers(name, value)
-    return _within(name, value, value > 0, "it is an amount of work per second, more than 0")
 
 
 def scalar_or_array(value: np.ndarray) -> float | np.ndarray:

@@ -104,7 +104,7 @@ def test_arrays_broadcast_and_scalars_stay_scalars():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: theory.break_even_c(0.5, 0), "gamma is 0; it is a number of guesses, 1 or more"),
+        (lambda: theory.break_even_c(0.5, 0), "gamma is 0; it is a number of guesses"),
         (lambda: theory.break_even_alpha(0, 0.1), "gamma is 0; it is a number of guesses"),
         (lambda: theory.break_even_alpha(2, -0.1), "c is -0.1; it is a cost"),
         (lambda: theory.gain_of_one_more(0.5, 1, 0.1, verify_costs=[1, 1.1]), r"v\(3\) is asked for"),
