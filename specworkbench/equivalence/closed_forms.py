@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from specworkbench.engine.loop import DecodeSettings
 from specworkbench.engine.models import LanguageModel
 from specworkbench.equivalence.law import Law, ends, fresh_row, too_early
+from specworkbench.theory import chains, kept_survival
 
 RowPair = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """(p, q) to (vocab,) numbers."""
@@ -89,36 +91,20 @@ def rows_after(
 def survival(
     target: LanguageModel, draft: LanguageModel, prompt: tuple[int, ...], settings: DecodeSettings,
     rule: PositionRule | None = None,
-) -> list[float]:  # fmt: skip
+) -> np.ndarray:  # fmt: skip
     """S_1..S_gamma: at least j guesses are kept with probability sum over x_1..x_j of prod kept(x_i).
 
     By the token rule where none is given. The expected accepted length is their sum.
     """
-    kept, found, prefixes = (rule or token_rule()).kept, [], {(): 1.0}
-    for _ in range(settings.gamma):
-        longer = {}
-        for guesses, weight in prefixes.items():
-            shares = kept(*rows_after(target, draft, prompt, guesses, settings)).tolist()
-            longer |= {(*guesses, token): weight * share for token, share in enumerate(shares) if share > 0.0}
-        prefixes = longer
-        found.append(sum(prefixes.values()))
-    return found
+    kept = (rule or token_rule()).kept
+    return kept_survival(lambda guesses: kept(*rows_after(target, draft, prompt, guesses, settings)), settings.gamma)
 
 
 def block_survival(
     target: LanguageModel, draft: LanguageModel, prompt: tuple[int, ...], settings: DecodeSettings
-) -> list[float]:
-    """The same for block verification: E[b_j] over drafts, b_j = min(1, b_(j-1) p/q) (Sun et al. 2024)."""
-    found, drafts = [], {(): (1.0, 1.0)}
-    for _ in range(settings.gamma):
-        longer = {}
-        for guesses, (weight, b) in drafts.items():
-            p, q = rows_after(target, draft, prompt, guesses, settings)
-            for token in torch.nonzero(q).flatten().tolist():
-                longer[*guesses, token] = weight * float(q[token]), min(1.0, b * float(p[token] / q[token]))
-        drafts = longer
-        found.append(sum(weight * b for weight, b in drafts.values()))
-    return found
+) -> np.ndarray:
+    """The same for block verification: E[b_j] over drafts, see `theory.block_survival`."""
+    return chains.block_survival(lambda guesses: rows_after(target, draft, prompt, guesses, settings), settings.gamma)
 
 
 def closed_law(

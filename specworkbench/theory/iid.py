@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from specworkbench.theory.arguments import cost, count, positive_cost, probability, scalar_or_array
-
-TIE = 1e-12
-"""Two speedups that differ by less than this share are equal, and the smaller gamma is taken."""
+from specworkbench.theory.arguments import cost, count, probability, scalar_or_array
+from specworkbench.theory.costs import VerifyCosts, best_gamma, last_gamma, round_cost
 
 
 def expected_tokens(alpha: ArrayLike, gamma: ArrayLike) -> float | np.ndarray:
@@ -29,22 +27,30 @@ def speedup(
     (derived) takes verify_cost = v(gamma + 1) = T_target(gamma + 1) / T_target(1), and overhead, the loop's own time
     per round, in target steps.
     """
-    alpha, gamma, c = probability("alpha", alpha), count("gamma", gamma), cost("c", c)
-    round_cost = gamma * c + positive_cost("verify_cost", verify_cost) + cost("overhead", overhead)
-    return scalar_or_array(_expected_tokens(alpha, gamma) / round_cost)
+    steps = round_cost(gamma, c, verify_cost=verify_cost, overhead=overhead)
+    return scalar_or_array(expected_tokens(alpha, gamma) / steps)
 
 
-def optimal_gamma(alpha: ArrayLike, c: ArrayLike, *, max_gamma: int = 64) -> int | np.ndarray:
+def optimal_gamma(
+    alpha: ArrayLike,
+    c: ArrayLike,
+    *,
+    verify_costs: VerifyCosts = 1.0,
+    overhead: ArrayLike = 0.0,
+    max_gamma: int | None = None,
+) -> int | np.ndarray:
     """The gamma from 0 to max_gamma with the greatest `speedup`, the smallest such; 0 means: do not speculate.
 
-    Derived from Leviathan et al. 2023, Theorem 3.8 (their Section 3.5 finds it numerically too). By Corollary 3.9 it
-    is at least 1 exactly where alpha > c. Where c = 0 every further token pays as long as alpha^gamma still counts.
+    Derived from Leviathan et al. 2023, Theorem 3.8 (their Section 3.5 finds it numerically too), by trying every gamma.
+    With the keywords left alone it is, by Corollary 3.9, at least 1 exactly where alpha > c; where c = 0 every further
+    token pays as long as alpha^gamma still counts. Cost-aware: verify_costs is v over n, as a number, a table v(1),
+    v(2), .. or a function of n; overhead the loop's time per round in target steps. gamma = 0 is plain decoding, whose
+    speedup is 1 and which pays no overhead. max_gamma: 64, or where a table of v ends.
     """
-    alpha, c = np.broadcast_arrays(probability("alpha", alpha), cost("c", c))
-    gamma = np.arange(int(count("max_gamma", max_gamma)) + 1)
-    gain = _expected_tokens(alpha[..., None], gamma) / (gamma * c[..., None] + 1)
-    best = np.argmax(gain >= gain.max(axis=-1, keepdims=True) * (1 - TIE), axis=-1)
-    return scalar_or_array(best)
+    arrays = probability("alpha", alpha), cost("c", c), cost("overhead", overhead)
+    alpha, c, overhead = np.broadcast_arrays(*arrays)
+    tokens = _expected_tokens(alpha[..., None], np.arange(last_gamma(verify_costs, max_gamma) + 1))
+    return scalar_or_array(best_gamma(tokens, c, verify_costs, overhead))
 
 
 def operations_factor(alpha: ArrayLike, gamma: ArrayLike, c_hat: ArrayLike) -> float | np.ndarray:

@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from specworkbench.errors import InputError
-from specworkbench.theory.arguments import probability
-
-SUMS_TO_ONE = 1e-6
-"""How far the sum of a distribution may be from 1."""
+from specworkbench.theory.arguments import probability, rows
 
 EXACT = 1e-12
 """A law this near to p, in total variation, is p."""
@@ -283,9 +280,7 @@ def distribution(name: str, probs: ArrayLike) -> np.ndarray:
     probs = probability(name, probs)
     if probs.ndim != 1 or len(probs) < 2:
         raise InputError(f"{name} has shape {probs.shape}; it must be a list of at least 2 probabilities")
-    if abs(probs.sum() - 1.0) > SUMS_TO_ONE:
-        raise InputError(f"{name} sums to {probs.sum():.6g}; it must sum to 1: divide it by its sum")
-    return probs
+    return rows(name, probs)
 
 
 def rule_named(name: str) -> PositionRule:

@@ -5,9 +5,11 @@ from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
 from specworkbench.widgets.overlap_playground import OverlapPlayground
+from specworkbench.widgets.speedup_explorer import SpeedupExplorer
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
-    "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "TokenStrip", "explore", "tokens_of",
+    "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "SpeedupExplorer", "TokenStrip",
+    "explore", "tokens_of",
 ]  # fmt: skip

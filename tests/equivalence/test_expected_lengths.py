@@ -1,13 +1,14 @@
 """How many guesses a rule keeps on average: the enumerated real code against formulas that share nothing with it."""
 
 from functools import partial
-from itertools import combinations, product
+from itertools import product
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specworkbench import theory
 from specworkbench.engine import DecodeSettings, SamplingSettings, make_verifier
 from specworkbench.engine.proposers import DraftModelProposer, TreeDraftProposer
 from specworkbench.engine.proposers.trees import from_paths
@@ -107,50 +108,16 @@ def test_block_keeps_more_on_every_ordinary_pair():
 # ---------------------------------------------------------------- several guesses at one position
 
 
-def refused(left, q):
-    """What a refused child leaves of a row, normalised; all of it where nothing is left."""
-    rest = [max(0.0, a - b) for a, b in zip(left, q, strict=True)]
-    return [share / sum(rest) for share in rest] if sum(rest) > 0 else left
-
-
-def kept_of_independent(p, q, k):
-    """1 - prod (1 - beta_i): what is left of p after i refusals does not depend on which children they were."""
-    lost, left = 1.0, p
-    for _ in range(k):
-        lost *= 1.0 - sum(map(min, left, q))
-        left = refused(left, q)
-    return 1.0 - lost
-
-
-def kept_without_replacement(left, q, k):
-    """The first child is kept, or it is not and one of the others is, drawn without it."""
-    total = 0.0
-    for x, chance in enumerate(q):
-        if chance > 0.0:
-            keep = min(1.0, left[x] / chance)
-            rest = [0.0 if y == x else share for y, share in enumerate(q)]
-            rest = [share / sum(rest) for share in rest] if sum(rest) > 0 else q
-            later = kept_without_replacement(refused(left, q), rest, k - 1) if k > 1 else 0.0
-            total += chance * (keep + (1.0 - keep) * later)
-    return total
-
-
-def most_of_certain(p, q, k):
-    """The k most probable children of q are kept with the p that they have together."""
-    ranked = sorted(range(len(q)), key=lambda x: -q[x])
-    return sum(p[x] for x in ranked[:k])
-
-
 def siblings(k):
     return from_paths([[rank] for rank in range(k)])
 
 
 BRANCHES = {
-    "independent": (kept_of_independent, lambda draft, k: ShapedTree(draft, (siblings(k),))),
+    "independent": (theory.independent_acceptance, lambda draft, k: ShapedTree(draft, (siblings(k),))),
     "without replacement": (
-        kept_without_replacement, lambda draft, k: TreeDraftProposer(draft, k, k, branching="sampled")
+        theory.distinct_acceptance, lambda draft, k: TreeDraftProposer(draft, k, k, branching="sampled")
     ),
-    "certain": (most_of_certain, lambda draft, k: ShapedTree(draft, (siblings(k),), certain=True)),
+    "certain": (theory.certain_acceptance, lambda draft, k: ShapedTree(draft, (siblings(k),), certain=True)),
 }  # fmt: skip
 
 
@@ -175,11 +142,10 @@ def test_a_tree_keeps_one_of_several_siblings_as_often_as_recursive_rejection_sa
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_no_rule_for_independent_siblings_keeps_more_than_optimal_transport(k):
-    """alpha_k <= min over sets H of p(H) + 1 - q(H)^k, for k = 1 the overlap itself."""
+    """For k = 1 the bound is the overlap itself."""
     for seed in (0, 1):
         p, q = rows(seed)
-        sets = [chosen for size in range(5) for chosen in combinations(range(4), size)]
-        bound = min(sum(p[x] for x in h) + 1.0 - sum(q[x] for x in h) ** k for h in sets)
+        bound = theory.transport_bound(p, q, k)
         kept = accepted_law(one_position(seed, "independent", k))[1]
         assert kept <= bound + EXACT and (k > 1 or kept == pytest.approx(bound, abs=EXACT))
 

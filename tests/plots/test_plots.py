@@ -48,6 +48,13 @@ RACE = pd.DataFrame(
     columns=["name", "tokens", "log_e"],
 )
 
+CELLS = pd.DataFrame({"gamma": [1, 1, 2, 2], "alpha": [0.25, 0.75] * 2, "value": [0.5, 2.0, 1.0, 8.0]})
+LINES = pd.DataFrame({"level": [1, 1, 2, 2], "gamma": [1, 2, 1, 2], "alpha": [0.2, 0.4, 0.8, 0.9]})
+SLICE = pd.DataFrame({"x": [0, 1, 2], "value": [1.0, 1.3, 1.2], "ideal": [1.0, 1.8, 2.4]})
+SPEEDUPS = pd.DataFrame(
+    {"label": ["<b>", "b"], "alpha": [0.5, 0.8], "gamma": [1, 2], "x": [1, 2], "measured": [1.2, 1.5]}
+).assign(low=[1.1, None], high=[1.4, None])
+
 
 def figures():
     return {
@@ -56,6 +63,8 @@ def figures():
         "acceptance": plots.acceptance(POSITIONS),
         "phases": plots.phases(PHASES),
         "e_race": plots.e_race(RACE, 1e-3),
+        "speedup_surface": plots.speedup_surface(CELLS, LINES, SPEEDUPS),
+        "speedup_slice": plots.speedup_slice(SLICE, SPEEDUPS),
     }
 
 
@@ -71,7 +80,7 @@ def test_figure_has_a_title_and_named_axes_and_a_transparent_background(name):
 @pytest.mark.parametrize("name", figures())
 def test_template_can_be_chosen(name):
     arguments = {"expected_tokens": (MEASURED, THEORY), "acceptance": (POSITIONS,), "phases": (PHASES,)}
-    arguments["e_race"] = (RACE, 1e-3)
+    arguments |= {"e_race": (RACE, 1e-3), "speedup_surface": (CELLS, LINES), "speedup_slice": (SLICE,)}
     figure = getattr(plots, name)(*arguments.get(name, (TABLE,)), template="plotly_dark")
     assert figure.layout.template.layout.font.color == "#f2f5fa"
 
@@ -154,3 +163,19 @@ def test_the_race_is_in_logarithms_to_base_10_with_the_line_of_rejection():
     assert wrong.y[2] > 1.05 * max(wrong.y[1], 3) and wrong.customdata[2] == "infinite", "an impossible token is on top"
     assert figure.layout.shapes[0].y0 == pytest.approx(3) and "1,000" in figure.layout.annotations[0].text
     assert wrong.name == literal("<b>")
+
+
+def test_a_surface_has_no_colour_at_one_and_its_break_even_line_is_the_heaviest():
+    cells, even, two, points = plots.speedup_surface(CELLS, LINES, SPEEDUPS).data
+    assert cells.zmin == -cells.zmax and cells.z[1][0] == 0 and cells.customdata[1][1] == 8
+    shades = [color for place, color in cells.colorscale if place == 0.5]
+    assert all(color.endswith(", 0)") for color in shades) and len(shades) == 2
+    assert even.name == "break-even" and list(even.x) == [0.2, 0.4] and even.line.width > two.line.width
+    assert list(points.y) == [1, 2] and points.text[0] == "&lt;b&gt;"
+
+
+def test_a_slice_has_theory_ideal_and_points_with_what_intervals_there_are():
+    ideal, theory, points = plots.speedup_slice(SLICE, SPEEDUPS, over="gamma").data
+    assert list(ideal.y) == [1, 1.8, 2.4] and ideal.line.dash == "dash" and list(theory.y) == [1, 1.3, 1.2]
+    assert points.error_y.array[0] == pytest.approx(0.2) and points.error_y.arrayminus[0] == pytest.approx(0.1)
+    assert len(plots.speedup_slice(SLICE).data) == 2

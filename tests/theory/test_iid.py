@@ -95,6 +95,28 @@ def test_optimal_gamma_is_the_smallest_best_of_all(alpha, c):
     assert all(gain < gains[chosen] for gain in gains[:chosen])
 
 
+@given(PROBABILITY, st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.sampled_from(["function", "table"]))
+def test_with_costs_the_best_gamma_is_the_best_of_all_and_zero_is_plain_decoding(alpha, c, overhead, slope, shape):
+    table = [1 + slope * n for n in range(16)]
+    costs = {"function": lambda n: table[n - 1], "table": table}[shape]
+    chosen = theory.optimal_gamma(alpha, c, verify_costs=costs, overhead=overhead, max_gamma=15)
+    gains = [1.0, *(theory.speedup(alpha, g, c, verify_cost=table[g], overhead=overhead) for g in range(1, 16))]
+    assert gains[chosen] >= max(gains) * (1 - 1e-11)
+    assert all(gain < gains[chosen] for gain in gains[:chosen])
+
+
+def test_a_step_in_the_cost_of_verifying_sets_the_best_gamma():
+    """A kernel that takes four rows at once: the fifth row costs as much as all before."""
+    assert theory.optimal_gamma(0.8, 0.02, verify_costs=[1, 1, 1, 1, 2, 2, 2, 2]) == 3
+    assert theory.optimal_gamma(0.3, 0.02, verify_costs=lambda n: 2.0) == 0
+
+
+def test_overhead_is_shared_by_the_guesses_of_a_round():
+    """It takes longer rounds to pay for it, or none: E[N] is at most 1 / (1 - alpha)."""
+    assert theory.optimal_gamma([0.3, 0.9], 0.02).tolist() == [3, 19]
+    assert theory.optimal_gamma([0.3, 0.9], 0.02, overhead=0.5).tolist() == [0, 22]
+
+
 @given(PROBABILITY, COST)
 def test_speculation_pays_exactly_where_alpha_exceeds_c(alpha, c):
     """Corollary 3.9, and its bound on what is gained."""
@@ -152,6 +174,8 @@ def test_arrays_broadcast_and_scalars_stay_scalars():
         (lambda: theory.speedup(0.5, 1, 0.1, verify_cost=0), "verify_cost is 0; it is a cost"),
         (lambda: theory.speedup(0.5, 1, 0.1, overhead=-1), "overhead is -1; it is a cost"),
         (lambda: theory.optimal_gamma(0.5, 0.1, max_gamma=-1), "max_gamma is -1"),
+        (lambda: theory.optimal_gamma(0.5, 0.1, overhead=-1), "overhead is -1; it is a cost"),
+        (lambda: theory.optimal_gamma(0.5, 0.1, verify_costs=[1, 1.1], max_gamma=4), r"v\(5\) is asked for"),
         (lambda: theory.operations_factor(0.5, 2, float("inf")), "c_hat is inf"),
     ],
 )

@@ -14,27 +14,19 @@ from specworkbench.theory.one_position import (
     one_position,
     with_probability,
 )
+from tests.theory.rows import pairs
 
 P, Q = [0.5, 0.3, 0.15, 0.05], [0.2, 0.2, 0.1, 0.5]
 KINDS = {kind: [name for name, rule in RULES.items() if rule.kind == kind] for kind in ("exact", "lossy", "fault")}
 
 
-@st.composite
-def pairs(draw):
-    """p and q over the same 2 to 8 tokens; zeros are common."""
-    size = draw(st.integers(2, 8))
-    weights = st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]) | st.floats(0, 1), min_size=size, max_size=size)
-    rows = [np.array(draw(weights.filter(lambda row: sum(row) > 0.01))) for _ in range(2)]
-    return tuple(row / row.sum() for row in rows)
-
-
-@given(pairs(), st.sampled_from(list(RULES)))
+@given(pairs(8), st.sampled_from(list(RULES)))
 def test_every_law_is_a_distribution(pair, rule):
     law = emitted_law(*pair, rule)
     assert law.min() >= 0 and law.sum() == pytest.approx(1, abs=EXACT)
 
 
-@given(pairs(), st.sampled_from(KINDS["exact"]))
+@given(pairs(8), st.sampled_from(KINDS["exact"]))
 def test_exact_rules_rebuild_p(pair, rule):
     position = one_position(*pair, rule)
     assert position.tv < EXACT
@@ -47,7 +39,7 @@ def test_every_other_rule_changes_p(rule):
     assert one_position(P, Q, rule, **more).tv > 0.01
 
 
-@given(pairs())
+@given(pairs(8))
 def test_the_token_rule_accepts_the_overlap_and_its_residual_is_the_rest(pair):
     p, q = pair
     position = one_position(p, q)
@@ -56,7 +48,7 @@ def test_the_token_rule_accepts_the_overlap_and_its_residual_is_the_rest(pair):
     assert position.acceptance == pytest.approx(1 - np.abs(p - q).sum() / 2, abs=EXACT)
 
 
-@given(pairs())
+@given(pairs(8))
 def test_equality_accepts_the_chance_that_two_draws_agree(pair):
     p, q = pair
     assert one_position(p, q, "equality").acceptance == pytest.approx(p @ q, abs=EXACT)
@@ -74,7 +66,7 @@ def test_draft_that_agrees_is_always_accepted():
     assert one_position(P, P).acceptance == pytest.approx(1) and one_position(P, P, "resample from p").tv < EXACT
 
 
-@given(pairs(), st.integers(0, 1), st.floats(0, 1))
+@given(pairs(8), st.integers(0, 1), st.floats(0, 1))
 def test_moving_one_probability_keeps_a_distribution_and_the_proportions_of_the_others(pair, index, value):
     before, after = pair[0], with_probability(pair[0], index, value)
     assert after[index] == value and after.sum() == pytest.approx(1, abs=EXACT) and after.min() >= 0
