@@ -4,6 +4,7 @@ Every figure takes `template`, a plotly template or its name; without one the lo
 """
 
 from specworkbench.plots.acceptance import acceptance
+from specworkbench.plots.claim_parts import claim_parts
 from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
@@ -12,5 +13,6 @@ from specworkbench.plots.speedup_slice import speedup_slice
 from specworkbench.plots.speedup_surface import speedup_surface
 
 __all__ = [
-    "acceptance", "distribution", "e_race", "expected_tokens", "phases", "speedup_slice", "speedup_surface",
+    "acceptance", "claim_parts", "distribution", "e_race", "expected_tokens", "phases", "speedup_slice",
+    "speedup_surface",
 ]  # fmt: skip
