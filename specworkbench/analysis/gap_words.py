@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import TYPE_CHECKING, NamedTuple
+
+from specworkbench.analysis.gap_totals import KINDS, TARGET, Totals
 
 if TYPE_CHECKING:
     from specworkbench.analysis.gap import Gap, Step
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
 MENTIONED = 3
 """So many losses, and so many gains, a sentence names at most."""
 WORTH_SAYING = 0.03
-"""The least share of all changes, up and down, that a sentence names."""
+"""A sentence names a step without which the speedup would differ by this share at least."""
 PAUSES_WORTH_SAYING = 0.02
 """The share of a side's time in pauses from which on the sentence warns of them."""
 
@@ -52,35 +55,28 @@ STEPS = {
 traces in which nothing was examined, begin after them, at the tokens per round as measured."""
 
 
-class Numbers(NamedTuple):
-    """What the words on the steps tell.
-
-    lengths: tokens per round by the formula, by the measured survival, as decided, as emitted; steps: (plain,
-    speculative) time of a round by kind, in plain target steps; shares: the same of the whole time; proposed,
-    positions: per round; cost_set: of the proposer, None where it was measured.
-    """
-
-    lengths: list[float]
-    steps: dict[str, tuple[float, float]]
-    shares: dict[str, tuple[float, float]]
-    proposed: float
-    positions: float
-    cost_set: float | None
-
-
-def figures(numbers: Numbers) -> dict[str, str]:
-    """The figures behind each step, by its key."""
-    pairs = zip(STEPS, numbers.lengths, numbers.lengths[1:], strict=False)
-    told = {name: f"{before:.2f} → {after:.2f} tokens a round" for name, before, after in pairs}
-    proposing, verifying = (numbers.steps[kind][1] for kind in ("propose", "target"))
-    how = "" if numbers.cost_set is None else ", as set"
-    told["proposing"] = f"{proposing:.2f} plain steps a round{how}, {numbers.proposed:.2f} guesses"
-    told["verification"] = f"{verifying:.2f} plain steps a round instead of 1, {numbers.positions:.2f} positions"
-    for kind in ("rollback", "loop"):
-        told[kind] = "{1:.3f} plain steps a round, {0:.3f} in plain decoding".format(*numbers.steps[kind])
-    for kind in ("pauses", "between", "prefill", "draft_prefill"):
-        before, after = map(_percent, numbers.shares[kind])
-        told[kind] = f"{after} of the time, {before} in plain decoding"
+def figures(whole: Totals) -> dict[str, str]:
+    """The figures behind each step, by its key; whole: the sum over all prompts."""
+    lengths = whole.lengths()[:, 0]
+    told = {
+        key: f"{before:.2f} → {after:.2f} tokens a round"
+        for key, before, after in zip(STEPS, lengths[:-1], lengths[1:], strict=False)
+    }
+    own = {name: float(values[0]) for name, values in whole.speculative.items()}
+    times = whole.times()[..., 0]
+    steps, shares = (
+        dict(zip(KINDS, parts.T, strict=True)) for parts in (times / times[0, TARGET], times / times.sum(1)[:, None])
+    )
+    how = "" if whole.cost_set is None else ", as set"
+    guesses, positions = own["proposed"] / own["rounds"], own["target_positions"] / own["rounds"]
+    told["proposing"] = f"{steps['propose'][1]:.2f} plain steps a round{how}, {guesses:.2f} guesses"
+    told["verification"] = f"{steps['target'][1]:.2f} plain steps a round instead of 1, {positions:.2f} positions"
+    for key in ("rollback", "loop"):
+        before, after = (round(cost, 3) + 0.0 for cost in steps[key])
+        told[key] = f"{after:.3f} plain steps a round, {before:.3f} in plain decoding"
+    for key in ("pauses", "between", "prefill", "draft_prefill"):
+        before, after = map(_percent, shares[key])
+        told[key] = f"{after} of the time, {before} in plain decoding"
     return told
 
 
@@ -91,9 +87,8 @@ def sentence(gap: Gap) -> str:
     reached = "measured" if gap.cost_set is None else f"at the cost set, c = {gap.cost_set:g}, it is"
     said = [f"{_beginning(gap)}; {reached} {value:.2f}x{between}."]
     steps = [step for step in gap.steps if step.name != STEPS["pauses"].name]
-    least = WORTH_SAYING * sum(abs(step.change.value) for step in gap.steps)
-    lost = _named([step for step in steps if step.change.value <= -least])
-    gained = _named([step for step in steps if step.change.value >= least])
+    lost = _named([step for step in steps if step.without > (1 + WORTH_SAYING) * value], value)
+    gained = _named([step for step in steps if step.without < (1 - WORTH_SAYING) * value], value)
     said += [f"Most is lost to {lost}."] if lost else []
     said += [f"Some is gained by {gained}."] if gained else []
     if max(gap.pauses) >= PAUSES_WORTH_SAYING:
@@ -111,10 +106,10 @@ def _beginning(gap: Gap) -> str:
     return f"The formula says {ideal}x (alpha {gap.alpha:.2f}, gamma {gap.gamma:g}, guesses at no cost)"
 
 
-def _named(steps: list[Step]) -> str:
-    """The largest of these steps with their changes, joined as in a text; empty where there is none."""
-    largest = sorted(steps, key=lambda step: -abs(step.change.value))[:MENTIONED]
-    told = [f"{step.name} ({step.change.value:+.2f}: {step.figures})" for step in largest]
+def _named(steps: list[Step], value: float) -> str:
+    """Those of the steps that matter most for the speedup reached, joined as in a text; empty where there is none."""
+    largest = sorted(steps, key=lambda step: -abs(log(step.without / value)))[:MENTIONED]
+    told = [f"{step.name} ({step.figures}; {step.without:.2f}x without)" for step in largest]
     return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
 
 

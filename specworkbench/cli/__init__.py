@@ -20,6 +20,7 @@ from specworkbench.cli.check import check
 from specworkbench.cli.costs import costs
 from specworkbench.cli.decode import decode
 from specworkbench.cli.equivalence import equivalence
+from specworkbench.cli.gap import gap
 from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
@@ -46,6 +47,7 @@ app.command()(models)
 app.command()(proposers)
 app.command()(rules)
 app.command()(report)
+app.command()(gap)
 app.command()(costs)
 app.command()(check)
 app.command()(equivalence)

@@ -62,12 +62,14 @@ def page(report: Report) -> str:
         "<h2>Environment</h2>",
         _facts({name: value for name, value in environment.items() if name != "traces"}),
     ]
+    return whole_page(f"specworkbench report: {environment['target']['name']}", "\n".join(parts))
+
+
+def whole_page(title: str, body: str) -> str:
+    """A page of this body (HTML) under a title (text)."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    title = f"<title>specworkbench report: {escape(environment['target']['name'])}</title>"
-    body = "\n".join(parts)
-    return (
-        f"<!doctype html>\n<html lang=en><head>{head}{title}<style>{STYLE}</style></head>\n<body>{body}</body></html>\n"
-    )
+    head += f"<title>{escape(title)}</title><style>{STYLE}</style>"
+    return f"<!doctype html>\n<html lang=en><head>{head}</head>\n<body>{body}</body></html>\n"
 
 
 def _summary(environment: dict[str, Any]) -> str:
@@ -90,17 +92,20 @@ def _sections(report: Report) -> list[str]:
     """The figures under their headings, plotly's script inlined with the first one."""
     parts, script = [], True
     for heading, figures in _figures(report).items():
-        drawn = []
+        shown = []
         for caption, figure in figures:
-            drawn.append(f"<figure><figcaption>{escape(caption)}</figcaption>{_html(figure, script)}</figure>")
+            shown.append(f"<figure><figcaption>{escape(caption)}</figcaption>{drawn(figure, script)}</figure>")
             script = False
         kind = "grid" if len(figures) > 2 else "column"
-        parts.append(f"<h2>{escape(heading)}</h2><div class={kind}>{''.join(drawn)}</div>")
+        parts.append(f"<h2>{escape(heading)}</h2><div class={kind}>{''.join(shown)}</div>")
     return parts
 
 
-def _html(figure: go.Figure, script: bool) -> str:
-    """A figure whose caption is the page's, the legend below it, however long that is."""
+def drawn(figure: go.Figure, script: bool) -> str:
+    """A figure as HTML; its caption is the page's, the legend below it, however long that is.
+
+    script: with plotly's own, which the first figure of a page brings.
+    """
     figure.update_layout(title_text=None, modebar_bgcolor="rgba(0, 0, 0, 0)", margin={"t": 20, "b": 40})
     figure.update_layout(legend={"y": -0.22, "yanchor": "top"})
     figure.update_xaxes(automargin=True)

@@ -4,10 +4,12 @@
     bench     decodes it; every finished prompt x configuration is on disk at once
     rows      the rows of a report, and the tables of its figures
     report    report.json
+    traces    traces read back: a file, a folder, all of a report
     costs     T_target(n), in turns with the machine's own rates
     machine   what the machine reads and multiplies at best
     reads     what a forward has to read and to do, counted
     files     JSON without NaN, files whole or not at all
 
-Nothing is imported here: `files`, `plan` and `rows` import no torch; only reading a proposer's text needs the engine.
+Nothing is imported here: `files`, `plan`, `rows` and `traces` import no torch; only reading a proposer's text needs the
+engine.
 """

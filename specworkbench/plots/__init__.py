@@ -7,6 +7,7 @@ from specworkbench.plots.acceptance import acceptance
 from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
+from specworkbench.plots.gap import gap
 from specworkbench.plots.phases import phases
 
-__all__ = ["acceptance", "distribution", "e_race", "expected_tokens", "phases"]
+__all__ = ["acceptance", "distribution", "e_race", "expected_tokens", "gap", "phases"]

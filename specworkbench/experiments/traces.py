@@ -1,0 +1,128 @@
+"""Traces read back from where commands write them: a file, a folder of one configuration, the folder of a report.
+
+No torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from specworkbench.analysis.speedup import SAME
+from specworkbench.errors import InputError
+from specworkbench.experiments.rows import join
+from specworkbench.trace import Trace, load_trace
+
+ENDING = ".trace"
+OF_A_CONFIGURATION = (*SAME, "proposer", "rule", "gamma", "draft_sampling")
+"""What of the manifests must agree for traces to be parts of one."""
+
+
+class Compared(NamedTuple):
+    """A configuration in words, and its trace beside the plain one."""
+
+    name: str
+    plain: Trace
+    speculative: Trace
+
+
+def read_traces(path: Path) -> Trace:
+    """The trace of a file, or of all files `*.trace` in a folder, which must be of one configuration, joined.
+
+    Raises `InputError` for a path that is not there, a folder without traces or with those of several configurations,
+    and for what `load_trace` refuses.
+    """
+    if not path.is_dir():
+        return load_trace(path)
+    files = sorted(path.glob(f"*{ENDING}"))
+    if not files:
+        raise InputError(f"there are no traces in {path}; name a file, or a folder with files *{ENDING}")
+    return _joined(files)
+
+
+def read_report(folder: Path) -> list[Compared]:
+    """Every configuration of a folder that `specworkbench report --out` wrote, beside the plain decoding of its kind.
+
+    Raises `InputError` where the folder is not there or is none of a report, has no plain traces that a configuration
+    could be compared with, and for what `load_trace` refuses.
+    """
+    if not folder.exists():
+        raise InputError(f"there is no folder {folder}; specworkbench report --out {folder} writes one")
+    if not folder.is_dir():
+        raise InputError(f"{folder} is one file; give two traces, a plain and a speculative one, or a report's folder")
+    groups: dict[Path, list[Path]] = {}
+    for file in _files(folder):
+        groups.setdefault(file.parent, []).append(file)
+    found = [_joined(files) for files in groups.values()]
+    plain = [trace for trace in found if _is_plain(trace)]
+    speculative = [trace for trace in found if not _is_plain(trace)]
+    if not speculative:
+        raise InputError(f"{folder} holds no traces of a proposer; specworkbench report --out {folder} writes some")
+    return [
+        Compared(name, _beside(trace, plain, folder), trace)
+        for name, trace in zip(_names(speculative), speculative, strict=True)
+    ]
+
+
+def _files(folder: Path) -> list[Path]:
+    """The traces that report.json lists (others may be left from an earlier run), or all where there is none."""
+    try:
+        listed = json.loads((folder / "report.json").read_text(encoding="utf-8"))["environment"]["traces"]
+        files = [folder / name for name in listed]
+    except FileNotFoundError:
+        files = list(folder.glob(f"traces/*/*{ENDING}"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / 'report.json'} is no report of this program, or damaged ({error!r})") from error
+    return sorted(files)
+
+
+def _joined(files: list[Path]) -> Trace:
+    traces = [load_trace(file) for file in files]
+    first = traces[0].manifest
+    for trace, file in zip(traces, files, strict=True):
+        for key in OF_A_CONFIGURATION:
+            if trace.manifest.get(key) != first.get(key):
+                raise InputError(
+                    f"{file} and {files[0]} are not of one configuration: {key} is {trace.manifest.get(key)} and "
+                    f"{first.get(key)}; name the traces of one"
+                )
+    return join(traces)
+
+
+def _is_plain(trace: Trace) -> bool:
+    return trace.manifest["proposer"]["name"] == "none"
+
+
+def _beside(trace: Trace, plain: list[Trace], folder: Path) -> Trace:
+    """The plain trace of the same target, sampling and device."""
+    for other in plain:
+        if all(other.manifest[key] == trace.manifest[key] for key in SAME):
+            return other
+    raise InputError(
+        f"{folder} holds no plain decoding to compare {_name(trace)} with: same target, sampling and device; "
+        "specworkbench report writes one in every run"
+    )
+
+
+def _names(traces: list[Trace]) -> list[str]:
+    """Names of configurations, with the proposer's settings where two would be alike."""
+    names = [_name(trace) for trace in traces]
+    often = Counter(names)
+    return [
+        name if often[name] == 1 else f"{name}, {_settings(trace.manifest['proposer'])}"
+        for name, trace in zip(names, traces, strict=True)
+    ]
+
+
+def _name(trace: Trace) -> str:
+    """Such as draft_model:embedded/draft-m gamma 4 temperature 0, as a report calls it."""
+    manifest = trace.manifest
+    draft = manifest["proposer"].get("draft")
+    label = manifest["proposer"]["name"] + (f":{draft['name']}" if draft else "")
+    return f"{label} gamma {manifest['gamma']} temperature {manifest['sampling']['temperature']:g}"
+
+
+def _settings(proposer: dict[str, Any]) -> str:
+    return ",".join(f"{name}={value}" for name, value in proposer["settings"].items())
