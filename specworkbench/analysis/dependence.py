@@ -17,6 +17,7 @@ SURVIVAL_COLUMNS = (
     "position", "examined", "accepted", "acceptance", "survival", "low", "high", "iid", "difference",
     "difference_low", "difference_high",
 )  # fmt: skip
+COUNTED = ("examined", "accepted")
 LAG_COLUMNS = ("lag", "pairs", "autocorrelation", "band_low", "band_high")
 
 
@@ -35,13 +36,12 @@ def survival_product(examined: np.ndarray, accepted: np.ndarray, alpha: np.ndarr
 
 def position_totals(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     """examined and accepted, each (prompts, largest gamma): rounds of each prompt by position in a chain."""
-    rounds = whole_rounds(trace)
-    reach = range(1, int(rounds["gamma"].max() if len(rounds) else 0) + 1)
+    rounds, gamma = whole_rounds(trace), trace.rounds["gamma"].max() if len(trace.rounds) else 0
     examined, accepted = (
-        np.array([prompt_totals(trace, rounds["sequence"], rounds[name] >= position) for position in reach])
-        for name in ("examined", "accepted")
+        np.array([prompt_totals(trace, rounds["sequence"], rounds[name] > before) for before in range(gamma)])
+        for name in COUNTED
     )
-    return examined.T, accepted.T
+    return examined.reshape(gamma, -1).T, accepted.reshape(gamma, -1).T
 
 
 def whole_rounds(trace: Trace) -> pd.DataFrame:
@@ -53,25 +53,25 @@ def survival_against_iid(trace: Trace) -> pd.DataFrame:
     """One row a position 1..gamma of chains: the measured survival beside alpha^j, if acceptance were i.i.d.
 
     examined, accepted: rounds; acceptance: accepted / examined there; survival: `survival_product`, with its interval
-    low..high; iid: alpha^j of alpha = accepted / examined over all positions; difference: survival - iid, with its
-    interval. Intervals by bootstrap over prompts, NaN with fewer than two. No rows where nothing was examined, and of
-    trees.
+    low..high; iid: alpha^j of `alpha_counts`; difference: survival - iid, with its interval. Intervals by bootstrap
+    over prompts, NaN with fewer than two. No rows where nothing was examined, and of trees.
     """
     examined, accepted = position_totals(trace)
     if has_trees(trace) or not examined.sum():
         return pd.DataFrame(columns=list(SURVIVAL_COLUMNS), dtype=float)
-    sums, kept = examined.sum(axis=0), accepted.sum(axis=0)
-    survival, iid = (found[0] for found in _survivals(sums[None], kept[None]))
-    ends = np.full((2, 2, len(sums)), np.nan)
+    judged, kept = (prompt_totals(trace, trace.rounds["sequence"], trace.rounds[name]) for name in COUNTED)
+    sums = examined.sum(axis=0), accepted.sum(axis=0)
+    survival, iid = (found[0] for found in _survivals(*(part[None] for part in (*sums, judged.sum(), kept.sum()))))
+    ends = np.full((2, 2, len(survival)), np.nan)
     if len(examined) > 1:
         weights = resamples(len(examined))
-        drawn = _survivals(weights @ examined, weights @ accepted)
-        there = (weights @ examined).sum(axis=1)
+        drawn = _survivals(*(weights @ part for part in (examined, accepted, judged, kept)))
+        there = weights @ judged
         for number, values in enumerate((drawn[0], drawn[0] - drawn[1])):
             ends[number] = np.array([interval(of_position * there, there) for of_position in values.T]).T
     with np.errstate(invalid="ignore"):
         columns = (
-            np.arange(1, len(sums) + 1), sums, kept, kept / sums, survival, *ends[0], iid, survival - iid, *ends[1]
+            np.arange(1, len(survival) + 1), *sums, sums[1] / sums[0], survival, *ends[0], iid, survival - iid, *ends[1]
         )  # fmt: skip
     table = pd.DataFrame(dict(zip(SURVIVAL_COLUMNS, columns, strict=True)))
     return table.astype({name: np.int64 for name in SURVIVAL_COLUMNS[:3]})
@@ -101,12 +101,12 @@ def autocorrelation(trace: Trace, lags: int = 5) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(LAG_COLUMNS, columns, strict=True)))
 
 
-def _survivals(examined: np.ndarray, accepted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n, gamma) survival and alpha^j of n totals by position."""
-    total = examined.sum(axis=-1)
-    alpha = np.divide(accepted.sum(axis=-1), total, out=np.zeros(len(total)), where=total > 0)
-    powers = alpha[:, None] ** np.arange(1, examined.shape[-1] + 1)
-    return survival_product(examined, accepted, alpha), powers
+def _survivals(
+    examined: np.ndarray, accepted: np.ndarray, judged: np.ndarray, kept: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, gamma) survival and alpha^j of n totals: (n, gamma) by position, (n,) of all tokens."""
+    alpha = np.divide(kept, judged, out=np.zeros_like(judged, dtype=np.float64), where=judged > 0)
+    return survival_product(examined, accepted, alpha), alpha[:, None] ** np.arange(1, examined.shape[-1] + 1)
 
 
 def _correlations(values: np.ndarray, together: list[np.ndarray]) -> np.ndarray:

@@ -109,7 +109,7 @@ def _beginning(gap: Gap) -> str:
 def _named(steps: list[Step], value: float) -> str:
     """Those of the steps that matter most for the speedup reached, joined as in a text; empty where there is none."""
     largest = sorted(steps, key=lambda step: -abs(log(step.without / value)))[:MENTIONED]
-    told = [f"{step.name} ({step.figures}; {step.without:.2f}x without)" for step in largest]
+    told = [f"{step.name} ({step.figures}; {step.without:.2f}x without it)" for step in largest]
     return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
 
 

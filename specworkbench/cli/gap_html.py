@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-import plotly.graph_objects as go
-
-from specworkbench import plots
 from specworkbench.analysis import Gap
 from specworkbench.cli.gap import Explained, step_rows
-from specworkbench.cli.report_html import drawn, whole_page
+from specworkbench.cli.report_html import drawn, waterfall, whole_page
 
 HEAD = ("step", "speedup", "interval", "change", "interval", "without", "figures")
 
@@ -25,12 +22,6 @@ def page(found: list[Explained], bucket: str) -> str:
             _steps(gap),
         ]
     return whole_page("specworkbench gap", "\n".join(parts))
-
-
-def waterfall(gap: Gap) -> go.Figure:
-    """The figure of a gap, its first and last bar named after what they are."""
-    start = "tokens a round" if gap.alpha is None else "the formula"
-    return plots.gap(gap.table(), start=start, end="measured" if gap.cost_set is None else "at the cost set")
 
 
 def _steps(gap: Gap) -> str:

@@ -10,9 +10,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specworkbench import plots
+from specworkbench.analysis import Gap
 from specworkbench.cli.report import cells
 from specworkbench.experiments.report import Report
-from specworkbench.experiments.rows import ALL, efficiency_tables, position_tables, time_table
+from specworkbench.experiments.rows import ALL, efficiency_tables, gaps, position_tables, time_table
 from specworkbench.plots.report_speedup import report_speedup
 
 STYLE = """
@@ -126,13 +127,21 @@ def _figures(report: Report) -> dict[str, list[tuple[str, go.Figure]]]:
         speedups.append((f"temperature {temperature:g}", report_speedup(pd.DataFrame(rows).assign(series=series))))
     tokens = plots.expected_tokens(*efficiency_tables(report.traces))
     times = plots.phases(time_table(report.traces), unit="ms per token")
+    ways = [(f"{name}: {gap.sentence}", waterfall(gap)) for name, gap in gaps(report.traces).items()]
     positions = [(name, plots.acceptance(table)) for name, table in position_tables(report.traces).items()]
     return {
         "Speedup over plain decoding": speedups,
         "Tokens per round: measured against theory": [("points with 95 % intervals, curves for i.i.d. tokens", tokens)],
         "Time per token by phase": [("other: prefills, recording and the loop", times)],
+        "From the formula to the measured speedup, all prompts": ways,
         "Acceptance by position in the round": positions,
     }
+
+
+def waterfall(gap: Gap) -> go.Figure:
+    """The figure of a gap, its first and last bar named after what they are."""
+    start = "tokens a round" if gap.alpha is None else "the formula"
+    return plots.gap(gap.table(), start=start, end="measured" if gap.cost_set is None else "at the cost set")
 
 
 def _tables(rows: list[dict[str, Any]]) -> list[str]:

@@ -41,7 +41,7 @@ def gap(
                 y=names,
                 x=[first, *drawn["change"], last["after"].iloc[0]],
                 measure=["absolute", *["relative"] * len(drawn), "total"],
-                text=[f"{first:.2f}", *map(_signed, drawn["change"]), f"{last['after'].iloc[0]:.2f}"],
+                text=[f"{first:.2f}", *map(_signed, drawn["change"]), ""],
                 textposition="outside",
                 cliponaxis=False,
                 hovertext=[f"{first:.3f}", *(_hover(row) for _, row in drawn.iterrows()), _interval(last.iloc[0])],
@@ -57,12 +57,21 @@ def gap(
                 marker={"color": INK, "size": 5},
                 hoverinfo="skip",
             ),
+            go.Scatter(
+                x=last[["after", "high"]].max(axis=1),
+                y=names[-1:],
+                text=[f" {last['after'].iloc[0]:.2f}"],
+                mode="text",
+                textposition="middle right",
+                cliponaxis=False,
+                hoverinfo="skip",
+            ),
         ]
     )
     figure.add_vline(x=1.0, line={"color": INK, "width": 1, "dash": "dot"})
-    figure.update_layout(showlegend=False)
+    figure.update_layout(showlegend=False, margin={"r": 60})
     figure.update_xaxes(title_text="speedup over plain decoding", showgrid=True, rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category", automargin=True)
     return finish(figure, title, template, height or 170 + 32 * len(names))
 
 
