@@ -6,7 +6,6 @@ No torch.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,13 +106,16 @@ def _beside(trace: Trace, plain: list[Trace], folder: Path) -> Trace:
 
 
 def _names(traces: list[Trace]) -> list[str]:
-    """Names of configurations, with the proposer's settings where two would be alike."""
-    names = [_name(trace) for trace in traces]
-    often = Counter(names)
-    return [
-        name if often[name] == 1 else f"{name}, {_settings(trace.manifest['proposer'])}"
-        for name, trace in zip(names, traces, strict=True)
-    ]
+    """Names of configurations; where some would be alike, with those settings of the proposer in which they differ."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for trace in traces:
+        alike.setdefault(_name(trace), []).append(trace.manifest["proposer"]["settings"])
+    return [_told_apart(_name(trace), trace.manifest["proposer"]["settings"], alike[_name(trace)]) for trace in traces]
+
+
+def _told_apart(name: str, settings: dict[str, Any], alike: list[dict[str, Any]]) -> str:
+    differ = [key for key, value in settings.items() if any(other.get(key) != value for other in alike)]
+    return ", ".join([name, *(f"{key}={settings[key]}" for key in differ)])
 
 
 def _name(trace: Trace) -> str:
@@ -122,7 +124,3 @@ def _name(trace: Trace) -> str:
     draft = manifest["proposer"].get("draft")
     label = manifest["proposer"]["name"] + (f":{draft['name']}" if draft else "")
     return f"{label} gamma {manifest['gamma']} temperature {manifest['sampling']['temperature']:g}"
-
-
-def _settings(proposer: dict[str, Any]) -> str:
-    return ",".join(f"{name}={value}" for name, value in proposer["settings"].items())

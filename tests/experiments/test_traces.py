@@ -21,7 +21,9 @@ def save_cells(folder, trace, number=0):
 @pytest.fixture
 def report(tmp_path):
     """A folder with plain decoding and two configurations of the n-gram proposer that differ in a setting."""
-    for number, (name, settings) in enumerate((("none", {}), ("ngram", {"min_n": 1}), ("ngram", {"min_n": 2}))):
+    for number, (name, settings) in enumerate(
+        (("none", {}), ("ngram", {"min_n": 1, "max_n": 4}), ("ngram", {"min_n": 2, "max_n": 4}))
+    ):
         trace = toy_trace(proposer=name, seed=number)
         trace.manifest["proposer"] |= {"settings": settings, "draft": None}
         save_cells(tmp_path / "traces" / f"{number}-{name}", trace)
