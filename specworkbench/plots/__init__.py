@@ -7,10 +7,11 @@ from specworkbench.plots.acceptance import acceptance
 from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
+from specworkbench.plots.gap import gap
 from specworkbench.plots.phases import phases
 from specworkbench.plots.speedup_slice import speedup_slice
 from specworkbench.plots.speedup_surface import speedup_surface
 
 __all__ = [
-    "acceptance", "distribution", "e_race", "expected_tokens", "phases", "speedup_slice", "speedup_surface",
+    "acceptance", "distribution", "e_race", "expected_tokens", "gap", "phases", "speedup_slice", "speedup_surface",
 ]  # fmt: skip
