@@ -67,8 +67,8 @@ def survival_speedup(plain: Trace, speculative: Trace, usual: Callable[[np.ndarr
     S_j: share of the rounds that no limit shortened in which j guesses were accepted. T_plain: the usual time of a
     plain round. T_round: mean over those rounds of the usual time of a round that proposes as much. Where every round
     proposes gamma tokens it is E[N] (1 + o) / (gamma c + v(gamma + 1) + o'), with o and o' what a plain and a
-    speculative round take beside; otherwise every size of proposal has its own c, v and o'. Where the proposer's cost is
-    set, a round takes that for its tokens, and what opening a plain round takes.
+    speculative round take beside; otherwise every size of proposal has its own c, v and o'. Where the proposer's cost
+    is set, a round takes that for its tokens, and what opening a plain round takes.
     """
     rounds, plain_rounds = whole_rounds(speculative), plain.rounds
     survival = [(rounds["accepted"] >= position).mean() for position in range(1, int(rounds["gamma"].max()) + 1)]
