@@ -31,6 +31,10 @@ OVERVIEW = {
     "prefill": ("prefill", "proposer's prefill"),
 }
 """Columns of the table of several configurations, and the steps that each adds up."""
+NOTE = (
+    "A change depends on what was counted before it. Without: the speedup reached if that step alone were undone, "
+    "whatever the order."
+)
 
 First = Annotated[
     str,
@@ -125,6 +129,7 @@ def show(explained: Explained) -> None:
     """The steps, the predictions and the acceptance of one configuration as tables, and the sentence."""
     console = screen()
     console.print(steps_table(explained))
+    console.print(NOTE)
     console.print(printable(explained.gap.sentence) + "\n")
     console.print(predictions_table(explained.predictions))
     if len(explained.survival):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from specworkbench.analysis import Gap
-from specworkbench.cli.gap import Explained, step_rows
+from specworkbench.cli.gap import NOTE, Explained, step_rows
 from specworkbench.cli.report_html import drawn, waterfall, whole_page
 
 HEAD = ("step", "speedup", "interval", "change", "interval", "without", "figures")
@@ -13,7 +13,7 @@ HEAD = ("step", "speedup", "interval", "change", "interval", "without", "figures
 
 def page(found: list[Explained], bucket: str) -> str:
     """The whole page. Every text in it that came from outside is escaped."""
-    parts = [f"<h1>From the formula to the measured speedup</h1><p>Prompts: {escape(bucket)}.</p>"]
+    parts = [f"<h1>From the formula to the measured speedup</h1><p>Prompts: {escape(bucket)}. {NOTE}</p>"]
     for number, explained in enumerate(found):
         gap = explained.gap
         parts += [

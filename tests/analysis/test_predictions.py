@@ -69,8 +69,18 @@ def test_errors_are_relative_to_whole_sequences_to_rounds_and_to_undisturbed_rou
         ("error_undisturbed", found.after("loop")),
     ):
         assert table[name].tolist() == pytest.approx((table["speedup"] / measured - 1).tolist())
-    assert table.loc["survival, cost-aware", "error_undisturbed"] == pytest.approx(0)
-    assert table.loc["the same, mean costs", "error_rounds"] == pytest.approx(0)
+    assert table.loc[["survival, cost-aware", "the same, medians"], "error_undisturbed"].tolist() == pytest.approx(
+        [0, 0]
+    )
+    assert (table.loc[["survival, cost-aware", "the same, medians"], "error_rounds"] > 0.5).all()
+
+
+def test_where_times_have_two_humps_typical_times_still_add_up():
+    """Every other round waits for another program; plain decoding hits it a little more often than not."""
+    plain = made({"one": [round_of(0, 0, target=10.0 if i % 9 < 4 else 20.0) for i in range(90)]}, proposer="none")
+    speculative = made({"one": [round_of(1, target=20.0 if i % 9 < 5 else 40.0) for i in range(90)]})
+    table, _ = told(plain, speculative)
+    assert abs(table.loc["survival, cost-aware", "error"]) < 0.05 < abs(table.loc["the same, medians", "error"])
 
 
 def test_the_end_of_a_budget_is_not_predicted():
@@ -85,7 +95,7 @@ def test_the_cost_that_is_set_counts_and_the_time_of_an_instrument_does_not():
         dial = made({"one": [round_of(3, propose=propose), round_of(0, propose=propose)]}, cost_set=0.2)
         table, found = told(plain, dial)
         assert table.loc["survival, cost-aware", "speedup"] == pytest.approx(2.5 * 10.5 / (6 + 10.5))
-        assert table.loc["i.i.d., target step", "speedup"] == theory.speedup(found.alpha, 3, 0.2)
+        assert table.loc["i.i.d., plain steps", "speedup"] == theory.speedup(found.alpha, 3, 0.2)
         assert table.loc["survival, cost-aware", "error"] == pytest.approx(0, abs=1e-12)
 
 
