@@ -76,7 +76,7 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(report, tmp_path):
             read_traces(path)
     for path, said in (
         (tmp_path / "nowhere", "there is no folder"),
-        (tmp_path / "empty", "holds no traces of a proposer"),
+        (tmp_path / "empty", "there are no traces of a report"),
         (file, "is one file; give two traces"),
     ):
         with pytest.raises(InputError, match=said):
