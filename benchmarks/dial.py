@@ -7,9 +7,9 @@ For every cell: does E[N] = (1 - alpha^(gamma + 1)) / (1 - alpha) lie in the 95 
 efficiency; over all cells, a chi-square of the verdict lengths' means. And is the measured speedup (a ratio of totals
 over the rounds that no budget shortened) within 5 % of the cost-aware prediction, E[N] (1 + o) / (gamma c +
 v(gamma + 1) + o'), with the costs of the same runs? o and o' are what a plain and a speculative round take beside; a
-cost is a mean of the middle nine tenths. The dial reads the target ahead, so that its c is about 1 and every speedup below: the formula
-must say so. Every prompt is decoded plainly and by the dial in turn; each cell has a seed of its own, as cells that
-share uniforms would move together.
+cost is a mean of the middle nine tenths. The dial reads the target ahead, so that its c is about 1 and every speedup
+below: the formula must say so. Every prompt is decoded plainly and by the dial in turn; each cell has a seed of its
+own, as cells that share uniforms would move together.
 """
 
 from __future__ import annotations
