@@ -71,9 +71,9 @@ def cell(plain: Trace, dialled: Trace, alpha: float, gamma: int) -> dict[str, An
     speedup = rate(dialled) / rate(plain)
     return {
         "alpha": alpha, "gamma": gamma, "expected": expected, "measured": measured.value, "low": measured.low,
-        "high": measured.high, "rounds": measured.n, "inside": measured.low <= expected <= measured.high,
+        "high": measured.high, "rounds": measured.n, "inside": bool(measured.low <= expected <= measured.high),
         "z": (measured.value - expected) / (spread / np.sqrt(measured.n)), **found, "predicted": predicted,
-        "speedup": speedup, "near": abs(speedup / predicted - 1) <= NEAR,
+        "speedup": speedup, "near": bool(abs(speedup / predicted - 1) <= NEAR),
     }  # fmt: skip
 
 
