@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from specworkbench import theory
 from specworkbench.analysis.acceptance import alpha_counts, alpha_overlap, block_efficiency
 from specworkbench.analysis.estimate import Estimate, interval, resamples
 from specworkbench.analysis.latency import cost_set, draft_cost, loop_overhead, verify_cost
-from specworkbench.analysis.parts import gamma_varies, has_trees, prompts
+from specworkbench.analysis.parts import gamma_varies, has_trees, prompts, select
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 
@@ -27,16 +28,8 @@ def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) 
     proposer is set, not measured: the time of one that reads the target ahead means nothing.
     Raises `InputError` where the traces differ in target, sampling or device, or share no prompt.
     """
-    for key in SAME:
-        if plain.manifest[key] != speculative.manifest[key]:
-            raise InputError(
-                f"the traces cannot be compared: {key} is {plain.manifest[key]} in the plain one and "
-                f"{speculative.manifest[key]} in the other; decode the same prompts with the same settings"
-            )
     before, after = (_by_prompt(trace, prefill) for trace in (plain, speculative))
-    both = [name for name in before if name in after]
-    if not both:
-        raise InputError("the traces cannot be compared: no prompt id with a timed output is in both of them")
+    both = _comparable(plain, speculative, before, after)
     if any(cost_set(trace) is not None for trace in (plain, speculative)):
         return Estimate(None, None, None, len(both))
     totals = np.array([(*before[name], *after[name]) for name in both])
@@ -92,6 +85,31 @@ def compare(plain: Trace, speculative: Trace) -> dict[str, Any]:
         "speedup_high": high,
         "tokens": int(speculative.rounds["emitted"].sum()),
     }
+
+
+def shared(plain: Trace, speculative: Trace) -> tuple[Trace, Trace]:
+    """Of both traces the sequences of the prompts that `measured_speedup` compares.
+
+    Raises `InputError` where the traces differ in target, sampling or device, or share no prompt.
+    """
+    before, after = (_by_prompt(trace, prefill=True) for trace in (plain, speculative))
+    both = set(_comparable(plain, speculative, before, after))
+    kept = ([i for i, of in enumerate(trace.sequences) if of["id"] in both] for trace in (plain, speculative))
+    return tuple(select(trace, chosen) for trace, chosen in zip((plain, speculative), kept, strict=True))
+
+
+def _comparable(plain: Trace, speculative: Trace, before: Iterable[str], after: Container[str]) -> list[str]:
+    """The ids of the prompts that both have, in the plain trace's order."""
+    for key in SAME:
+        if plain.manifest[key] != speculative.manifest[key]:
+            raise InputError(
+                f"the traces cannot be compared: {key} is {plain.manifest[key]} in the plain one and "
+                f"{speculative.manifest[key]} in the other; decode the same prompts with the same settings"
+            )
+    both = [name for name in before if name in after]
+    if not both:
+        raise InputError("the traces cannot be compared: no prompt id with a timed output is in both of them")
+    return both
 
 
 def _by_prompt(trace: Trace, prefill: bool) -> dict[str, tuple[float, int]]:

@@ -24,6 +24,7 @@ from specworkbench.cli.costs import costs
 from specworkbench.cli.decode import decode
 from specworkbench.cli.equivalence import equivalence
 from specworkbench.cli.export import export
+from specworkbench.cli.gap import gap
 from specworkbench.cli.lab import lab
 from specworkbench.cli.models import models
 from specworkbench.cli.proposers import proposers
@@ -53,6 +54,7 @@ app.command()(proposers)
 app.command()(rules)
 app.command()(controllers)
 app.command()(report)
+app.command()(gap)
 app.command()(costs)
 app.command()(table)
 app.command()(check)

@@ -10,9 +10,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specworkbench import plots
+from specworkbench.analysis import Gap
 from specworkbench.cli.report import cells
 from specworkbench.experiments.report import Report
-from specworkbench.experiments.rows import ALL, efficiency_tables, position_tables, time_table
+from specworkbench.experiments.rows import ALL, efficiency_tables, gaps, position_tables, time_table
 from specworkbench.plots.report_speedup import report_speedup
 
 STYLE = """
@@ -62,12 +63,14 @@ def page(report: Report) -> str:
         "<h2>Environment</h2>",
         _facts({name: value for name, value in environment.items() if name != "traces"}),
     ]
+    return whole_page(f"specworkbench report: {environment['target']['name']}", "\n".join(parts))
+
+
+def whole_page(title: str, body: str) -> str:
+    """A page of this body (HTML) under a title (text)."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    title = f"<title>specworkbench report: {escape(environment['target']['name'])}</title>"
-    body = "\n".join(parts)
-    return (
-        f"<!doctype html>\n<html lang=en><head>{head}{title}<style>{STYLE}</style></head>\n<body>{body}</body></html>\n"
-    )
+    head += f"<title>{escape(title)}</title><style>{STYLE}</style>"
+    return f"<!doctype html>\n<html lang=en><head>{head}</head>\n<body>{body}</body></html>\n"
 
 
 def _summary(environment: dict[str, Any]) -> str:
@@ -90,17 +93,20 @@ def _sections(report: Report) -> list[str]:
     """The figures under their headings, plotly's script inlined with the first one."""
     parts, script = [], True
     for heading, figures in _figures(report).items():
-        drawn = []
+        shown = []
         for caption, figure in figures:
-            drawn.append(f"<figure><figcaption>{escape(caption)}</figcaption>{_html(figure, script)}</figure>")
+            shown.append(f"<figure><figcaption>{escape(caption)}</figcaption>{drawn(figure, script)}</figure>")
             script = False
         kind = "grid" if len(figures) > 2 else "column"
-        parts.append(f"<h2>{escape(heading)}</h2><div class={kind}>{''.join(drawn)}</div>")
+        parts.append(f"<h2>{escape(heading)}</h2><div class={kind}>{''.join(shown)}</div>")
     return parts
 
 
-def _html(figure: go.Figure, script: bool) -> str:
-    """A figure whose caption is the page's, the legend below it, however long that is."""
+def drawn(figure: go.Figure, script: bool) -> str:
+    """A figure as HTML; its caption is the page's, the legend below it, however long that is.
+
+    script: with plotly's own, which the first figure of a page brings.
+    """
     figure.update_layout(title_text=None, modebar_bgcolor="rgba(0, 0, 0, 0)", margin={"t": 20, "b": 40})
     figure.update_layout(legend={"y": -0.22, "yanchor": "top"})
     figure.update_xaxes(automargin=True)
@@ -121,13 +127,21 @@ def _figures(report: Report) -> dict[str, list[tuple[str, go.Figure]]]:
         speedups.append((f"temperature {temperature:g}", report_speedup(pd.DataFrame(rows).assign(series=series))))
     tokens = plots.expected_tokens(*efficiency_tables(report.traces))
     times = plots.phases(time_table(report.traces), unit="ms per token")
+    ways = [(f"{name}: {gap.sentence}", waterfall(gap)) for name, gap in gaps(report.traces).items()]
     positions = [(name, plots.acceptance(table)) for name, table in position_tables(report.traces).items()]
     return {
         "Speedup over plain decoding": speedups,
         "Tokens per round: measured against theory": [("points with 95 % intervals, curves for i.i.d. tokens", tokens)],
         "Time per token by phase": [("other: prefills, recording and the loop", times)],
+        "From the formula to the measured speedup, all prompts": ways,
         "Acceptance by position in the round": positions,
     }
+
+
+def waterfall(gap: Gap) -> go.Figure:
+    """The figure of a gap, its first and last bar named after what they are."""
+    start = "tokens a round" if gap.alpha is None else "the formula"
+    return plots.gap(gap.table(), start=start, end="measured" if gap.cost_set is None else "at the cost set")
 
 
 def _tables(rows: list[dict[str, Any]]) -> list[str]:

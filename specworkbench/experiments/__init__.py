@@ -5,11 +5,13 @@
     rows      the rows of a report, and the tables of its figures
     report    report.json
     recorded  traces on disk, joined again by what decoded them
+    traces    these beside the plain decoding they are compared with
     costs     T_target(n), proposers, prefills, the loop and memory, in turns; saved and read back (costs.table)
     machine   what the machine reads and multiplies at best
     reads     what a forward has to read and to do, counted
+    collector the garbage collector, kept from interrupting what is timed
     files     JSON without NaN, files whole or not at all
 
-Nothing is imported here: `files`, `plan`, `rows`, `recorded` and `costs.table` import no torch; only reading a
-proposer's text needs the engine.
+Nothing is imported here: `files`, `plan`, `rows`, `traces`, `recorded` and `costs.table` import no torch; only reading
+a proposer's text needs the engine.
 """

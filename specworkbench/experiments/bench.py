@@ -9,6 +9,7 @@ from pathlib import Path
 
 from specworkbench.engine import Decoder, DecodeSettings, Proposer, SamplingSettings, load_model
 from specworkbench.errors import InputError
+from specworkbench.experiments.collector import little_garbage
 from specworkbench.experiments.files import file_name
 from specworkbench.experiments.models import Models
 from specworkbench.experiments.plan import Cell, Configuration, Plan
@@ -67,10 +68,11 @@ class Bench:
         the cell at hand is left out and all before it stay.
         """
         try:
-            for cell in self.plan.cells():
-                if not self._decode(cell, stop):
-                    return False
-                on_cell(cell)
+            with little_garbage():
+                for cell in self.plan.cells():
+                    if not self._decode(cell, stop):
+                        return False
+                    on_cell(cell)
         except KeyboardInterrupt:
             return False
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 
 from specworkbench import analysis, theory
 from specworkbench.analysis.parts import has_trees
+from specworkbench.errors import InputError
 from specworkbench.experiments.plan import Configuration
 from specworkbench.trace import Trace
 
@@ -115,6 +117,15 @@ def time_table(traces: Traces) -> pd.DataFrame:
         times = phases | {"ms_other": max(0.0, figures["ms_total"] - sum(phases.values()))}
         found.append({"group": configuration.name} | {name: ms / figures["emitted"] for name, ms in times.items()})
     return pd.DataFrame(found)
+
+
+def gaps(traces: Traces) -> dict[str, analysis.Gap]:
+    """The gap of every configuration by its name, for `plots.gap`; those of which nothing can be said are left out."""
+    found = {}
+    for configuration, plain, trace in pairs(traces):
+        with suppress(InputError):
+            found[configuration.name] = analysis.gap(plain, trace)
+    return found
 
 
 def _shared(plain: list[Trace], speculative: list[Trace]) -> tuple[list[Trace], list[Trace]]:

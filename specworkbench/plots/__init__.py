@@ -8,11 +8,12 @@ from specworkbench.plots.claim_parts import claim_parts
 from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
+from specworkbench.plots.gap import gap
 from specworkbench.plots.phases import phases
 from specworkbench.plots.speedup_slice import speedup_slice
 from specworkbench.plots.speedup_surface import speedup_surface
 
 __all__ = [
-    "acceptance", "claim_parts", "distribution", "e_race", "expected_tokens", "phases", "speedup_slice",
+    "acceptance", "claim_parts", "distribution", "e_race", "expected_tokens", "gap", "phases", "speedup_slice",
     "speedup_surface",
 ]  # fmt: skip

@@ -62,6 +62,7 @@ def test_the_page_needs_no_network_and_takes_no_text_for_markup(command, options
     assert page.count("plotly.js v") == 1, "plotly's script is inlined, once"
     assert "prefers-color-scheme: dark" in page
     assert page.count('class="plotly-graph-div"') >= 5
+    assert "From the formula to the measured speedup" in page and "The formula says" in page
 
 
 def test_quick_takes_two_prompts_a_bucket_and_few_tokens(command, options, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from specworkbench.experiments.rows import (
     ALL,
     COLUMNS,
     efficiency_tables,
+    gaps,
     join,
     pairs,
     position_tables,
@@ -76,6 +77,14 @@ def test_what_was_never_examined_is_null(traces):
     assert row["alpha_counts"] is row["expected_tokens"] is row["c"] is row["speedup_predicted"] is None
     assert row["block_efficiency"] == 1.0 and row["speedup_measured"] > 0
     assert position_tables(traces) == {}
+
+
+def test_every_configuration_has_its_gap_and_one_of_which_nothing_can_be_said_has_none(traces):
+    plain, own = toy_trace(proposer="none", gamma=3), toy_trace(gamma=3)
+    assert gaps(traces) == {DRAFT.name: analysis.gap(plain, own)}
+    for trace in traces[DRAFT]:
+        trace.rounds["shortened"] = "budget"
+    assert gaps(traces) == {}
 
 
 def test_an_instrument_is_shown_without_a_speedup_and_without_a_bar(traces):

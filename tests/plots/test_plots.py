@@ -54,6 +54,14 @@ SLICE = pd.DataFrame({"x": [0, 1, 2], "value": [1.0, 1.3, 1.2], "ideal": [1.0, 1
 SPEEDUPS = pd.DataFrame(
     {"label": ["<b>", "b"], "alpha": [0.5, 0.8], "gamma": [1, 2], "x": [1, 2], "measured": [1.2, 1.5]}
 ).assign(low=[1.1, None], high=[1.4, None])
+GAP = pd.DataFrame(
+    [
+        ("uneven <b>acceptance", "3.00 → 2.50", 3.0, 2.5, 2.4, 2.6, -0.5, -0.6, -0.4),
+        ("nothing", "", 2.5, 2.5, 2.4, 2.6, 1e-9, 0.0, 0.0),
+        ("prefill", "$5 %", 2.5, 2.504, 2.0, 3.0, 0.004, None, None),
+    ],
+    columns=["step", "figures", "before", "after", "low", "high", "change", "change_low", "change_high"],
+)
 
 
 def figures():
@@ -65,6 +73,7 @@ def figures():
         "e_race": plots.e_race(RACE, 1e-3),
         "speedup_surface": plots.speedup_surface(CELLS, LINES, SPEEDUPS),
         "speedup_slice": plots.speedup_slice(SLICE, SPEEDUPS),
+        "gap": plots.gap(GAP),
     }
 
 
@@ -80,7 +89,7 @@ def test_figure_has_a_title_and_named_axes_and_a_transparent_background(name):
 @pytest.mark.parametrize("name", figures())
 def test_template_can_be_chosen(name):
     arguments = {"expected_tokens": (MEASURED, THEORY), "acceptance": (POSITIONS,), "phases": (PHASES,)}
-    arguments |= {"e_race": (RACE, 1e-3), "speedup_surface": (CELLS, LINES), "speedup_slice": (SLICE,)}
+    arguments |= {"e_race": (RACE, 1e-3), "speedup_surface": (CELLS, LINES), "speedup_slice": (SLICE,), "gap": (GAP,)}
     figure = getattr(plots, name)(*arguments.get(name, (TABLE,)), template="plotly_dark")
     assert figure.layout.template.layout.font.color == "#f2f5fa"
 
@@ -138,6 +147,21 @@ def test_phases_are_stacked_in_order_and_told_apart_without_colour():
     assert [trace.name for trace in figure.data] == ["propose", "verify", "accept", "rollback"]
     assert figure.layout.barmode == "stack" and figure.layout.xaxis.title.text == "ms per round"
     assert len({trace.marker.pattern.shape for trace in figure.data}) == 4
+
+
+def test_a_gap_falls_from_the_formula_to_the_measurement_and_leaves_out_what_changes_nothing():
+    bars, measured, label = plots.gap(GAP, start="a <i> formula").data
+    assert list(bars.y) == ["a &lt;i&gt; formula", "uneven &lt;b&gt;acceptance", "prefill", "measured"]
+    assert list(bars.x) == [3.0, -0.5, 0.004, 2.504] and list(bars.measure) == ["absolute", *["relative"] * 2, "total"]
+    assert list(bars.text) == ["3.00", "−0.50", "+0.004", ""], "the sign tells what the colour does"
+    assert len({bars[kind].marker.color for kind in ("totals", "increasing", "decreasing")}) == 3
+    assert list(measured.error_x.array) == pytest.approx([0.496]) and list(label.text) == [" 2.50"]
+    assert "-0.500 (-0.600 to -0.400), so 2.500" in bars.hovertext[1] and "&#36;5 %" in bars.hovertext[2]
+
+
+def test_a_gap_without_intervals_and_of_one_step_is_drawn():
+    bars, measured, label = plots.gap(GAP.iloc[:1].assign(low=None, high=None)).data
+    assert len(bars.y) == 3 and list(label.x) == [2.5] and list(measured.x) == [2.5]
 
 
 def test_a_missing_column_is_named():

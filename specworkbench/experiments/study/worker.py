@@ -18,6 +18,7 @@ from specworkbench.engine import Decoder
 from specworkbench.engine.loading import quiet_transformers
 from specworkbench.errors import InputError
 from specworkbench.experiments.bench import Stop
+from specworkbench.experiments.collector import little_garbage
 from specworkbench.experiments.environment import environment_of
 from specworkbench.experiments.models import Models
 from specworkbench.experiments.study.figures import figures
@@ -91,14 +92,9 @@ class Worker:
         prompts = prompts_as_ids(models.target, task)
         sides = decoders(models, task)
         warm_up(decoders(models, task), prompts)
-        for number, (prompt, ids) in enumerate(zip(task.prompts, prompts, strict=True)):
-            for side in (PLAIN, SPECULATIVE) if number % 2 == 0 else (SPECULATIVE, PLAIN):
-                try:
-                    found = sides[side].run(ids, id=prompt.id, bucket=prompt.bucket, on_round=lambda _: not stop())
-                except InputError as error:
-                    raise InputError(f"prompt {prompt.id!r}: {error}") from error
-                if found.stop_reason == "stopped":
-                    return None
+        with little_garbage():
+            if not decode_in_turns(sides, task, prompts, stop):
+                return None
         traces = {side: decoder.trace() for side, decoder in sides.items()}
         row = record(task, FINISHED) | {
             "figures": figures(traces[PLAIN], traces[SPECULATIVE]),
@@ -124,6 +120,19 @@ class Worker:
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def decode_in_turns(sides: dict[str, Decoder], task: Task, prompts: list[list[int]], stop: Stop) -> bool:
+    """Every prompt by both sides, who comes first changing from prompt to prompt; False where `stop` ended it."""
+    for number, (prompt, ids) in enumerate(zip(task.prompts, prompts, strict=True)):
+        for side in (PLAIN, SPECULATIVE) if number % 2 == 0 else (SPECULATIVE, PLAIN):
+            try:
+                found = sides[side].run(ids, id=prompt.id, bucket=prompt.bucket, on_round=lambda _: not stop())
+            except InputError as error:
+                raise InputError(f"prompt {prompt.id!r}: {error}") from error
+            if found.stop_reason == "stopped":
+                return False
+    return True
 
 
 def warm_up(sides: dict[str, Decoder], prompts: list[list[int]]) -> None:
