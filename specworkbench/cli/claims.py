@@ -58,10 +58,10 @@ def claims(
             studies = needed(chosen, studies_for(target, draft or (), quick))
             outcome = run_studies(studies, Path(out), traces)
     folder = Path(from_ or out)
-    findings = judge_folder(folder, chosen)
+    findings = {finding.claim: finding for finding in judge_folder(folder)}
     if from_ is None:
-        say(f"findings written to {save(findings, folder)}")
-    show_findings(chosen, findings, as_json)
+        say(f"all findings in this folder are in {save(findings.values(), folder)}")
+    show_findings(chosen, [findings[claim.name] for claim in chosen], as_json)
     if outcome.interrupted:
         say("interrupted; the same command goes on where it was")
         raise typer.Exit(INTERRUPTED)
