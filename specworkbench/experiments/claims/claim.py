@@ -55,8 +55,8 @@ class Region:
 class Measured:
     """What a claim's experiment gave.
 
-    figures: the effect in each setting, by name; n: prompts behind each; remark: more sentences; bar: why the claim
-    cannot be supported even if all parts hold, where that is so.
+    figures: the effect in each setting, by name; n: prompts behind each; remark: more sentences; bar: why not all
+    settings that matter are among them, where that is so: then what only all of them could decide stays open.
     """
 
     figures: Mapping[str, Figure]
@@ -132,9 +132,11 @@ class Claim:
         if not parts:
             said = measured.remark or "No setting of the study can tell."
             return Finding(self.name, OPEN, said)
-        verdict = self._verdict(parts, measured.bar)
+        unfinished = [name for name in self.studies if not evidence[name].complete]
+        bar = f"The study {unfinished[0]} is not finished." if unfinished else measured.bar
+        verdict = self._verdict(parts, bar)
         decides = self._decides(parts, verdict)
-        sentence = " ".join(filter(None, (self._sentence(parts, decides, verdict, measured.bar), measured.remark)))
+        sentence = " ".join(filter(None, (self._sentence(parts, decides, verdict, bar), measured.remark)))
         return Finding(
             self.name, verdict, sentence, decides.effect, decides.low, decides.high, decides.n, decides.name, level,
             parts,
@@ -147,8 +149,9 @@ class Claim:
         elif all(part.verdict == (FAILS if some else HOLDS) for part in parts):
             verdict = FAILS if some else HOLDS
         else:
-            verdict = OPEN
-        return OPEN if verdict == HOLDS and bar else verdict
+            return OPEN
+        takes_all = FAILS if some else HOLDS
+        return OPEN if bar and verdict == takes_all else verdict
 
     def _decides(self, parts: Sequence[Part], verdict: str) -> Part:
         """The part that the verdict rests on: the clearest of those that decide alone, else the least clear."""

@@ -19,7 +19,7 @@ from specworkbench.analysis.acceptance import output_index
 from specworkbench.analysis.parts import prompt_totals, prompts
 from specworkbench.errors import InputError
 from specworkbench.experiments.study.grid import AXES
-from specworkbench.experiments.study.store import CELLS, STUDY
+from specworkbench.experiments.study.store import CELLS, STUDY, Store
 from specworkbench.experiments.study.table import read_study
 from specworkbench.files import whole_file
 from specworkbench.trace import Trace, load_trace
@@ -44,12 +44,13 @@ class Evidence:
     (of the whole sequence), ms_rounds (without prefills), plain_tokens, plain_ms, plain_ms_rounds, repeated (plain
     tokens that an n-gram look-up of `ORDER` would have known), and parameters and draft_parameters of the models (NaN
     for a proposer without any). places: one row a cell, prompt and bin of `PLACE_TOKENS` output indices, `place` its
-    first: examined, accepted, overlap.
+    first: examined, accepted, overlap. complete: whether every cell that can be decoded has been.
     """
 
     cells: pd.DataFrame
     prompts: pd.DataFrame
     places: pd.DataFrame
+    complete: bool = True
 
 
 def read_evidence(folder: Path) -> Evidence | None:
@@ -59,12 +60,13 @@ def read_evidence(folder: Path) -> Evidence | None:
     """
     if not (folder / STUDY).exists():
         return None
-    cells = read_study(folder)
-    cells = cells[cells["status"] == "finished"].reset_index(drop=True)
+    store, settled = Store(folder), read_study(folder)
+    complete = len(settled) >= len(store.study().cells()) - len(store.description()["left_out"])
+    cells = settled[settled["status"] == "finished"].reset_index(drop=True)
     tables = update(folder, cells["id"])
     axes = cells[["id", *CELL_AXES]].rename(columns={"id": "cell"})
     found, places = (axes.merge(table, on="cell", how="inner") for table in tables)
-    return None if found.empty else Evidence(cells, found, places)
+    return None if found.empty else Evidence(cells, found, places, complete)
 
 
 def update(folder: Path, ids: Iterable[str], traces: bool = True) -> tuple[pd.DataFrame, pd.DataFrame]:

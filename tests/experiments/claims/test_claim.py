@@ -17,6 +17,7 @@ from specworkbench.experiments.claims.claim import (
     Region,
     parts_of,
 )
+from specworkbench.experiments.claims.evidence import Evidence
 from specworkbench.experiments.claims.sample import DRAWS
 
 ABOVE_ONE = Region(low=1.0)
@@ -36,7 +37,8 @@ def claim(*cases, region=ABOVE_ONE, n=20, **more) -> Claim:
 
 
 def judged(*cases, **more):
-    return claim(*cases, **more).judge({"s": object()})
+    complete = more.pop("complete", True)
+    return claim(*cases, **more).judge({"s": Evidence(None, None, None, complete)})
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,15 @@ def test_a_bar_keeps_from_holding_but_not_from_failing():
     held = judged(INSIDE, bar="There is no rival.")
     assert held.verdict == OPEN and "There is no rival." in held.sentence
     assert judged(OUTSIDE, bar="There is no rival.").verdict == FAILS
+
+
+@pytest.mark.parametrize("quantifier", ["every", "some"])
+def test_half_a_study_decides_only_what_one_setting_can(quantifier):
+    """What takes all settings waits for them: that every one holds, that none does."""
+    found = {case: judged(case, quantifier=quantifier, complete=False) for case in (INSIDE, OUTSIDE)}
+    alone, all_of_them = (OUTSIDE, INSIDE) if quantifier == "every" else (INSIDE, OUTSIDE)
+    assert found[alone].verdict == (FAILS if quantifier == "every" else HOLDS)
+    assert found[all_of_them].verdict == OPEN and "The study s is not finished." in found[all_of_them].sentence
 
 
 def test_without_a_figure_it_is_open_and_without_a_study_it_is_not_measured():

@@ -91,6 +91,12 @@ def test_what_is_kept_is_not_made_again_and_what_is_new_is_added(folder):
     assert set(update(folder, [first, second])[0]["cell"]) == {first, second}
 
 
+def test_a_study_is_complete_once_every_cell_is_there(folder):
+    assert read_evidence(folder).complete
+    shutil.rmtree(next((folder / "cells").iterdir()))
+    assert not read_evidence(folder).complete
+
+
 def test_a_folder_without_a_study_has_none_and_a_damaged_file_is_told(folder, tmp_path):
     assert read_evidence(tmp_path) is None
     (folder / PROMPTS).write_bytes(b"no parquet")
