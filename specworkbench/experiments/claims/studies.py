@@ -58,7 +58,7 @@ def _of_pair(target: str, drafts: Sequence[str]) -> dict[str, Study]:
     """Few prompts and short outputs: such targets take seconds a token on a CPU."""
     models = tuple(f"draft_model:{draft}" for draft in drafts)
     some, all_of_them = (*models, "ngram"), (*models, *LOOK_UP)
-    both = {"target": target, "temperature": (0, 1), "ignore_eos": True, "per_bucket": 2, "max_new_tokens": 48}
+    both = {"target": target, "temperature": (0, 1), "ignore_eos": True, "per_bucket": 1, "max_new_tokens": 48}
     greedy = both | {"temperature": 0}
     found = {
         "proposers": Study(all_of_them, **both),
