@@ -52,9 +52,9 @@ def quantised_target(quantisation: Evidence) -> Measured:
             steps.append(f"{faster[0]:.2f} ({low:.2f} to {high:.2f}; {name})")
             if surely_above(faster, 1 + TIME_MARGIN):
                 figures[name] = sample.speedup(cell) / sample.speedup(whole[0])
-    remark = f"Plain steps of the quantised target are so many times as fast: {', '.join(steps)}."
+    remark = f"Plain steps of the quantised target, times as fast: {', '.join(steps)}."
     if steps and not figures:
-        remark += " Where quantising does not make the target faster, the claim has no premise."
+        remark += " The claim has no premise where quantising does not surely make the target faster."
     return Measured(figures, dict.fromkeys(figures, len(sample.names)), remark if steps else "")
 
 

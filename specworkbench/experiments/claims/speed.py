@@ -36,7 +36,7 @@ def break_even(proposers: Evidence) -> Measured:
     tokens = {setting(cell): float(sample.tokens_per_round(cell)[0]) for cell in sample.cells}
     lose = sum(tokens[name] > 2 and tokens[name] < figure[0] for name, figure in figures.items())
     win = sum(tokens[name] < 2 and tokens[name] > figure[0] for name, figure in figures.items())
-    remark = f"{lose} settings with more than 2 tokens a round are slower than plain decoding, {win} with fewer faster."
+    remark = f"Slower than plain decoding with more than 2 tokens a round: {lose}; faster with fewer: {win}."
     return Measured(figures, dict.fromkeys(figures, len(sample.names)), remark)
 
 

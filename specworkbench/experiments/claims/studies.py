@@ -65,7 +65,7 @@ def _of_pair(target: str, drafts: Sequence[str]) -> dict[str, Study]:
         "gamma": Study(some, gamma=(1, 2, 4, 6), **greedy),
         "long-outputs": Study(models or some, **greedy | {"max_new_tokens": 256}),
         "output-length": Study(some, **greedy | {"max_new_tokens": (8, 32, 96)}),
-        "prompt-length": Study(some, prompt_length=(32, 512), **greedy),
+        "prompt-length": Study(some, prompt_length=(32, 256), **greedy | {"per_bucket": 2}),
         "quantisation": Study(some, quantisation=("none", "int8"), fused=False, products=False, **greedy),
     }
     if models:
@@ -76,4 +76,4 @@ def _of_pair(target: str, drafts: Sequence[str]) -> dict[str, Study]:
 
 def _quick(study: Study) -> Study:
     tokens = tuple(min(tokens, 128 if tokens > 200 else QUICK_TOKENS) for tokens in study.max_new_tokens)
-    return replace(study, per_bucket=2, max_new_tokens=tokens)
+    return replace(study, per_bucket=min(study.per_bucket or 2, 2), max_new_tokens=tokens)
