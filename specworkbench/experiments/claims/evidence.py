@@ -69,12 +69,18 @@ def read_evidence(folder: Path) -> Evidence | None:
     return None if found.empty else Evidence(cells, found, places, complete)
 
 
-def update(folder: Path, ids: Iterable[str], traces: bool = True) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The kept tables of prompts and of places, with these finished cells added. traces: whether to leave these."""
+def update(
+    folder: Path, ids: Iterable[str], traces: bool = True, again: bool = False
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The kept tables of prompts and of places, with these finished cells added.
+
+    traces: whether to leave these; again: also of cells that are known, as they have been decoded anew.
+    """
     tables = [_read(folder / name) for name in (PROMPTS, PLACES)]
-    known = set(tables[0]["cell"]) if len(tables[0]) else set()
-    new = [id for id in ids if id not in known and _trace(folder, id, SIDES[0]).exists()]
+    known = set(tables[0]["cell"])
+    new = [id for id in ids if (again or id not in known) and _trace(folder, id, SIDES[0]).exists()]
     if new:
+        tables = [table[~table["cell"].isin(new)] for table in tables]
         found = [_of_cell(folder, id) for id in new]
         for number in range(2):
             tables[number] = pd.concat([tables[number], *(pair[number] for pair in found)], ignore_index=True)

@@ -24,9 +24,9 @@ class ClaimsRunner(Runner):
 
     def run(self, plan: Plan, *, stop: Stop = lambda: False, tell: Tell = lambda sentence: None) -> Iterator[dict]:
         for row in super().run(plan, stop=stop, tell=tell):
-            self.distil(row)
+            self.distil(row, again=True)
             yield row
 
-    def distil(self, *rows: dict[str, Any]) -> None:
-        """Also of rows that an earlier run left behind when it was killed."""
-        update(self.store.folder, [row["id"] for row in rows if row["status"] == FINISHED], self.keep_traces)
+    def distil(self, *rows: dict[str, Any], again: bool = False) -> None:
+        """Also of rows that an earlier run left behind when it was killed; again: see `update`."""
+        update(self.store.folder, [row["id"] for row in rows if row["status"] == FINISHED], self.keep_traces, again)

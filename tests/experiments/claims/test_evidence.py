@@ -91,6 +91,15 @@ def test_what_is_kept_is_not_made_again_and_what_is_new_is_added(folder):
     assert set(update(folder, [first, second])[0]["cell"]) == {first, second}
 
 
+def test_a_cell_that_was_decoded_again_is_distilled_again(folder):
+    first = read_evidence(folder).cells["id"].iloc[0]
+    table = pd.read_parquet(folder / PROMPTS)
+    table.assign(accepted=-1.0).to_parquet(folder / PROMPTS)
+    assert update(folder, [first])[0]["accepted"].eq(-1).all()
+    renewed = update(folder, [first], again=True)[0]
+    assert renewed.loc[renewed["cell"] == first, "accepted"].ge(0).all() and len(renewed) == len(table)
+
+
 def test_a_study_is_complete_once_every_cell_is_there(folder):
     assert read_evidence(folder).complete
     shutil.rmtree(next((folder / "cells").iterdir()))
