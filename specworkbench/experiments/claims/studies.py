@@ -41,11 +41,11 @@ def _of_embedded() -> dict[str, Study]:
     some = ("eagle", DRAFT_M, "ngram")
     return {
         "proposers": Study((DRAFT_M, DRAFT_S, *LAYERS, *HEADS, *LOOK_UP), **both),
-        "gamma": Study(some, gamma=(1, 2, 3, 4, 5, 6, 8), per_bucket=6, **both),
+        "gamma": Study(some, gamma=(1, 2, 3, 4, 5, 6, 8), **both),
         "temperature": Study(("eagle", DRAFT_M), temperature=(0, 0.5, 1, 1.5), ignore_eos=True),
         "top-p": Study(("eagle", DRAFT_M), top_p=(1, 0.9, 0.7, 0.5), ignore_eos=True),
-        "long-outputs": Study(("eagle", DRAFT_M), max_new_tokens=512, per_bucket=6, **both),
-        "output-length": Study(some, max_new_tokens=(8, 32, 128), per_bucket=8, **both),
+        "long-outputs": Study(("eagle", DRAFT_M), max_new_tokens=512, per_bucket=8, **both),
+        "output-length": Study(some, max_new_tokens=(8, 32, 128), **both),
         "prompt-length": Study(some, prompt_length=(32, 128, 768), max_new_tokens=48, per_bucket=8, **both),
         "quantisation": Study(
             some, quantisation=("none", "int8"), temperature=0, per_bucket=4, ignore_eos=True, fused=False,
