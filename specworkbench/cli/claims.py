@@ -53,6 +53,8 @@ def claims(
     chosen, outcome = claims_named(only), Outcome()
     if listed:
         return show_claims(chosen, as_json)
+    if from_ is not None and (draft or quick or traces or target != "embedded"):
+        raise InputError(f"--from {from_} only judges what is there; leave --target, --draft, --quick and --traces out")
     if from_ is None:
         with only_json(as_json):
             studies = needed(chosen, studies_for(target, draft or (), quick))

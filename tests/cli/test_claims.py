@@ -105,4 +105,5 @@ def test_the_claims_are_listed(command):
 def test_bad_input_is_a_sentence(tmp_path, refused):
     assert "'nonsense'" in refused("claims", "--only", "nonsense")
     assert "there is no folder" in refused("claims", "--from", tmp_path / "absent")
+    assert "only judges" in refused("claims", "--from", tmp_path, "--quick")
     assert "drafts of its own" in refused("claims", "--draft", "embedded/draft-s", "--out", tmp_path)
