@@ -61,7 +61,7 @@ def show(table: pd.DataFrame) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from specworkbench.experiments.study.grid import AXES, named, shown
+    from specworkbench.experiments.study.grid import AXES, chosen, named, shown
     from specworkbench.experiments.study.table import varying
 
     finished = table[table["status"] == "finished"] if "status" in table else table
@@ -70,11 +70,11 @@ def show(table: pd.DataFrame) -> None:
     axes = varying(finished)
     fixed = {name: finished[name].iloc[0] for name in AXES if name in finished and name not in axes}
     counts = ["cells"] if "cells" in finished else []
-    made = Table(title=printable(named(fixed)), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    made = Table(title=printable(named(chosen(fixed))), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in axes:
         made.add_column(name.replace("_", " "), overflow="fold")
     for name in [*counts, *heads("v")]:
-        made.add_column(name, justify="right")
+        made.add_column("lowest to highest" if counts and name == "interval" else name, justify="right")
     for row in plain(finished):
         values = [printable(shown(row[name])) for name in axes] + [str(row[name]) for name in counts]
         made.add_row(*values, *cells(row | {"tokens": int(row["tokens"])}))

@@ -1,7 +1,9 @@
 """Where cells are decoded: on a Ray cluster, one actor a GPU, or on machines without any a few cores each.
 
 The driver alone reads and writes the folder of the study: prompts go to the workers, rows and traces come back.
-Targets and drafts are loaded by their names, which must mean the same on every machine.
+Targets and drafts are loaded by their names, which must mean the same on every machine. Ray gives its workers a low
+priority (niceness 15); a cluster begun with RAY_worker_niceness=0 in its environment measures beside other programs as
+any other process would.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class Cluster:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         local = {"include_dashboard": False} if self.address == LOCAL else {}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")
         try:
             self.ray.init(address=self.address, **quiet, **local)
         except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:

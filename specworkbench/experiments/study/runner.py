@@ -15,7 +15,7 @@ from specworkbench.experiments.study.cluster import Cluster
 from specworkbench.experiments.study.dispatch import Tell, dispatch
 from specworkbench.experiments.study.executors import Executor, Processes, Serial, visible_gpus
 from specworkbench.experiments.study.forecast import PROBE_TOKENS, Forecast, duration
-from specworkbench.experiments.study.grid import Study, named, shown
+from specworkbench.experiments.study.grid import Study, chosen, named, shown
 from specworkbench.experiments.study.outline import Outline
 from specworkbench.experiments.study.reading import checked
 from specworkbench.experiments.study.store import Store
@@ -48,7 +48,8 @@ class Plan:
         axes = self.study.axes()
         grid = " x ".join(f"{len(axes[name])} {name}" for name in self.study.varying)
         fixed = {name: values[0] for name, values in axes.items() if len(values) == 1}
-        said = [f"{counted(len(self.study.cells()), 'cell')}{' = ' + grid if grid else ''}; {named(fixed)}"]
+        size = " = ".join(filter(None, [counted(len(self.study.cells()), "cell"), grid]))
+        said = ["; ".join(filter(None, [size, named(chosen(fixed))]))]
         said += [f"{name}: {', '.join(map(shown, axes[name]))}" for name in self.study.varying]
         for why, number in Counter(why for _, why in self.left_out).items():
             said.append(f"left out, {counted(number, 'cell')}: {why}")
