@@ -4,6 +4,8 @@
     bench     decodes it; every finished prompt x configuration is on disk at once
     rows      the rows of a report, and the tables of its figures
     report    report.json
+    study/    grids over models, rules, lengths and more: every cell with a baseline of its own, kept, gone on with
+    models    a target and what its proposers have loaded
     costs     T_target(n), in turns with the machine's own rates
     machine   what the machine reads and multiplies at best
     reads     what a forward has to read and to do, counted

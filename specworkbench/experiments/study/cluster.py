@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from concurrent.futures import Future
 from typing import Any
 
@@ -17,6 +18,7 @@ from specworkbench.errors import InputError
 from specworkbench.experiments.study.worker import Worker
 
 LOCAL = "local"
+ANSWER_SECONDS = 10.0
 
 
 class Cluster:
@@ -73,6 +75,7 @@ class Cluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_worker_niceness", "0")
         try:
+            _check_answers(self.address)
             self.ray.init(address=self.address, **quiet, **local)
         except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -104,6 +107,13 @@ class Cluster:
     def _new(self) -> Any:
         actor = self.ray.remote(Worker).options(**self._options, scheduling_strategy="SPREAD", max_restarts=0)
         return actor.remote(self._threads)
+
+
+def _check_answers(address: str) -> None:
+    """Raises `OSError` where nobody listens at HOST:PORT: Ray itself would wait for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
 
 
 def _imported() -> Any:

@@ -25,18 +25,25 @@ def test_a_worker_has_a_core():
         Cluster("auto", cpus_per_worker=0)
 
 
+NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+
+
 @pytest.fixture(scope="module")
-def address():
+def nodes():
     """A cluster of two nodes with a core each."""
     pytest.importorskip("ray", reason="Ray is not installed (the extra 'cluster'); make test-cluster")
     from ray.cluster_utils import Cluster as Nodes
 
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
-    node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-    nodes = Nodes(initialize_head=True, head_node_args=node | {"include_dashboard": False})
-    nodes.add_node(**node)
-    yield nodes.address
+    nodes = Nodes(initialize_head=True, head_node_args=NODE | {"include_dashboard": False})
+    nodes.add_node(**NODE)
+    yield nodes
     nodes.shutdown()
+
+
+@pytest.fixture
+def address(nodes):
+    return nodes.address
 
 
 @pytest.mark.cluster
@@ -76,6 +83,21 @@ def test_a_killed_workers_cell_is_decoded_again_and_none_is_lost_or_repeated(toy
 
 
 @pytest.mark.cluster
+def test_a_node_is_lost_and_the_others_finish_the_study(toys, tmp_path, nodes):
+    study = toy_study(toys, proposer="ngram", gamma=[1, 2, 3], seed=[0, 1], max_new_tokens=100)
+    third, seen = nodes.add_node(**NODE), []
+    with Cluster(nodes.address) as executor:
+        assert executor.places == 3
+        runner = Runner(study, tmp_path, executor)
+        for row in runner.run(runner.plan()):
+            if not seen:
+                nodes.remove_node(third, allow_graceful=False)
+            seen.append(row["id"])
+    assert len(seen) == len(set(seen)) == 6
+    assert (read_study(tmp_path)["status"] == "finished").all()
+
+
+@pytest.mark.cluster
 def test_the_same_cell_has_the_same_output_wherever_it_is_decoded(toys, tmp_path, address):
     from specworkbench.trace import load_trace
 
@@ -96,3 +118,6 @@ def test_what_a_cluster_cannot_give_is_a_sentence(toys, address):
         pass
     with pytest.raises(InputError, match="no cell of the study can be decoded"):
         run_study(replace(toy_study(toys), target=("/no/such/folder",)), "unused", ray=address)
+    for nobody in ("127.0.0.1:1", "nonsense"):
+        with pytest.raises(InputError, match=f"cannot join the Ray cluster at '{nobody}'"), Cluster(nobody):
+            pass

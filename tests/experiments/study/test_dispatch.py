@@ -8,7 +8,8 @@ import pytest
 from specworkbench import __version__
 from specworkbench.errors import InputError
 from specworkbench.experiments.study import Study
-from specworkbench.experiments.study.dispatch import TRIES, dispatch
+from specworkbench.experiments.study import dispatch as module
+from specworkbench.experiments.study.dispatch import TRIES, dispatch, first_of
 from specworkbench.experiments.study.task import task_of
 from specworkbench.experiments.study.worker import FAILED, FINISHED, Outcome, record
 
@@ -96,6 +97,19 @@ def test_a_stop_gives_up_what_is_being_decoded_and_hands_over_what_is_done():
     for outcome in dispatch(executor, TASKS, stop=lambda: len(seen) == 2):
         seen.append(outcome)
     assert len(seen) == 2 and executor.stopped and len(executor.decoded) == 2
+
+
+def test_waiting_for_nobody_is_told_and_can_be_stopped(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        first_of([Future()], lambda: len(told) > 1, told.append)
+    assert len(told) == 2 and "still waiting for a worker" in told[0]
+    executor = Pretended(1)
+    monkeypatch.setattr(executor, "ask", lambda *_: Future())
+    assert list(dispatch(executor, TASKS, stop=lambda: len(told) > 3, tell=told.append)) == []
+    assert len(told) == 4 and executor.stopped
 
 
 def test_workers_that_cannot_begin_are_a_sentence():

@@ -13,6 +13,7 @@ from specworkbench.experiments.study.table import varying
 from specworkbench.experiments.study.task import task_of
 from specworkbench.experiments.study.worker import failure
 from tests.experiments.study.cases import toy_row
+from tests.test_import import loaded_after
 
 STUDY = Study(proposer=["suffix", "ngram"], gamma=[4, 2], seed=[0, 1], per_bucket=1)
 
@@ -49,6 +50,11 @@ def test_medians_are_over_the_finished_cells_that_agree_with_the_lowest_and_the_
     assert medians(read_study(folder), ["proposer", "seed"])["cells"].tolist() == [1, 2, 2, 1]
     with pytest.raises(InputError, match="no axis 'speed'; there are target"):
         medians(read_study(folder), ["speed"])
+
+
+def test_a_study_is_read_back_without_torch(folder):
+    code = f"from specworkbench.experiments.study import read_study; print(len(read_study({str(folder)!r})))"
+    assert not {"torch", "transformers"} & loaded_after(code)
 
 
 def test_a_study_without_a_settled_cell_is_an_empty_table(tmp_path):
