@@ -112,9 +112,9 @@ def run_in(wanted: Study, folder: Path, where: Where, retry_failed: bool, dry_ru
     with executor_for(wanted, where.jobs, where.ray, where.cpus_per_worker, watch) as executor, interrupt:
         runner = Runner(wanted, folder, executor, retry_failed)
         if dry_run:
-            return planned(runner.plan())
+            return planned(runner.plan(stop=watch, tell=watch.tell))
         with runner.store.alone():
-            plan = runner.plan()
+            plan = runner.plan(stop=watch, tell=watch.tell)
             for line in plan.lines():
                 say(line)
             return decoded(runner, plan, watch)
@@ -133,10 +133,12 @@ class Watch:
         return self.interrupt.asked
 
     def tell(self, sentence: str) -> None:
-        """A sentence above the bar."""
-        self.bar.clear()
+        """A sentence above the bar, if there is one."""
+        if self.bar is not None:
+            self.bar.clear()
         say(sentence)
-        self.bar.refresh()
+        if self.bar is not None:
+            self.bar.refresh()
 
 
 def planned(plan: Plan) -> dict[str, Any]:

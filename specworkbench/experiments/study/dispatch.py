@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from time import monotonic
 
@@ -36,6 +36,45 @@ def dispatch(
     return _Dispatch(executor, tasks, stop, tell).run()
 
 
+def first_of(futures: Collection[Future], stop: Stop, tell: Tell) -> Future:
+    """The first of what was asked to be done. Raises `KeyboardInterrupt` once `stop` says yes."""
+    patience = _Patience(tell)
+    while True:
+        done, _ = wait(futures, POLL_SECONDS, FIRST_COMPLETED)
+        if done:
+            return done.pop()
+        if stop():
+            raise KeyboardInterrupt
+        patience(heard=False)
+
+
+def check_greeting(greeting: Future) -> None:
+    """Raises `InputError` where a worker cannot begin, or has another version of this program."""
+    try:
+        who = greeting.result()
+    except Exception as error:
+        raise InputError(f"a worker cannot begin: {last_line(error)}") from error
+    if who["version"] != __version__:
+        raise InputError(
+            f"the worker on {who['host']} has specworkbench {who['version']}, and this is {__version__}; install the "
+            "same version everywhere"
+        )
+
+
+class _Patience:
+    """Says now and then that nobody has begun, as on a cluster without a free GPU."""
+
+    def __init__(self, tell: Tell):
+        self.tell, self.since = tell, monotonic()
+
+    def __call__(self, heard: bool) -> None:
+        if heard:
+            self.since = monotonic()
+        elif monotonic() - self.since > PATIENCE_SECONDS:
+            self.since = monotonic()
+            self.tell("still waiting for a worker to begin; is there room for one (a free GPU, or processor cores)?")
+
+
 class _Dispatch:
     def __init__(self, executor: Executor, tasks: Sequence[Task], stop: Stop, tell: Tell):
         self.executor, self.stop, self.tell = executor, stop, tell
@@ -49,28 +88,22 @@ class _Dispatch:
     def run(self) -> Iterator[Outcome]:
         for place in range(self.executor.places if self.waiting else 0):
             self._greet(place)
-        self.heard = monotonic()
+        patience = _Patience(self.tell)
         while self.waiting or any(task for _, task in self.asked.values()):
             if self.stop():
                 self.executor.stop()
                 return
             self._give_out()
             done, _ = wait(self.asked, POLL_SECONDS, FIRST_COMPLETED)
-            self._lose_patience(bool(done))
+            patience(heard=bool(done) or any(task for _, task in self.asked.values()))
             for future in done:
                 place, task = self.asked.pop(future)
-                try:
-                    outcome = future.result()
-                except self.executor.LOST as error:
+                if isinstance(error := future.exception(), self.executor.LOST):
                     outcome = self._lost(place, task, error)
-                except Exception as error:
-                    if task is not None:
-                        raise
-                    raise InputError(f"a worker cannot begin: {_short(error)}") from error
                 else:
-                    self._check_version(task, outcome)
+                    outcome = check_greeting(future) if task is None else future.result()
                     self.free.add(place)
-                if task is not None and isinstance(outcome, Outcome):
+                if outcome is not None:
                     yield outcome
 
     def _give_out(self) -> None:
@@ -102,7 +135,7 @@ class _Dispatch:
         if task is None:
             self.deaths[place] += 1
             if self.deaths[place] >= TRIES:
-                raise InputError(f"a worker died {TRIES} times as it began: {_short(error)}") from error
+                raise InputError(f"a worker died {TRIES} times as it began: {last_line(error)}") from error
         self.executor.replace(place)
         self._greet(place)
         if task is None:
@@ -113,22 +146,7 @@ class _Dispatch:
         self.waiting.insert(0, task)
         return None
 
-    def _check_version(self, task: Task | None, greeting: object) -> None:
-        if task is None and greeting["version"] != __version__:
-            raise InputError(
-                f"the worker on {greeting['host']} has specworkbench {greeting['version']}, and this is {__version__}; "
-                "install the same version everywhere"
-            )
 
-    def _lose_patience(self, heard: bool) -> None:
-        """Say now and then that nobody has begun, as on a cluster without a free GPU."""
-        if heard or any(task for _, task in self.asked.values()):
-            self.heard = monotonic()
-        elif monotonic() - self.heard > PATIENCE_SECONDS:
-            self.heard = monotonic()
-            self.tell("still waiting for a worker to start; is there room for one (a free GPU, or processor cores)?")
-
-
-def _short(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The last line: the others say where it happened."""
     return (str(error).strip() or type(error).__name__).splitlines()[-1].strip()

@@ -95,7 +95,10 @@ class Store:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """While it lasts no other process runs a study in this folder. Raises `InputError` where one does."""
+        """While it lasts no other process runs a study in this folder; what a killed one had half written is removed.
+
+        Raises `InputError` where one does.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / LOCK, "w")  # noqa: SIM115 - held until the end
@@ -103,6 +106,8 @@ class Store:
             raise InputError(f"cannot write a study to {self.folder}: {error.strerror}") from error
         with lock:
             _hold(lock.fileno(), self.folder)
+            for half in self.folder.glob(f"{CELLS}/*/.*.tmp"):
+                half.unlink(missing_ok=True)
             yield
 
     def _check_same(self, study: Study, prompts: Mapping[str, str], before: dict[str, Any]) -> None:
