@@ -8,5 +8,6 @@ from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
 from specworkbench.plots.phases import phases
+from specworkbench.plots.study_grid import study_grid
 
-__all__ = ["acceptance", "distribution", "e_race", "expected_tokens", "phases"]
+__all__ = ["acceptance", "distribution", "e_race", "expected_tokens", "phases", "study_grid"]

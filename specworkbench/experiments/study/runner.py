@@ -15,7 +15,7 @@ from specworkbench.experiments.study.cluster import Cluster
 from specworkbench.experiments.study.dispatch import Tell, check_greeting, dispatch, first_of, last_line
 from specworkbench.experiments.study.executors import Executor, Processes, Serial, visible_gpus
 from specworkbench.experiments.study.forecast import PROBE_TOKENS, Forecast, duration
-from specworkbench.experiments.study.grid import Study, chosen, named, shown
+from specworkbench.experiments.study.grid import Study, chosen, counted, named, shown
 from specworkbench.experiments.study.outline import Outline
 from specworkbench.experiments.study.reading import checked
 from specworkbench.experiments.study.store import Store
@@ -181,8 +181,3 @@ def executor_for(
     if jobs is None:
         jobs = max(1, len(visible_gpus())) if study.device in ("", "cuda") else 1
     return Serial(stop) if jobs == 1 else Processes(jobs, study.device)
-
-
-def counted(number: int, what: str) -> str:
-    """'1 cell', '4 cells'"""
-    return f"{number} {what}{'' if number == 1 else 's'}"
