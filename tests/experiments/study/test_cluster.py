@@ -112,8 +112,9 @@ def test_the_same_cell_has_the_same_output_wherever_it_is_decoded(toys, tmp_path
 
 @pytest.mark.cluster
 def test_what_a_cluster_cannot_give_is_a_sentence(toys, address):
-    with pytest.raises(InputError, match="no machine of the Ray cluster has 64 cores"), Cluster(
-        address, cpus_per_worker=64
+    with (
+        pytest.raises(InputError, match="no machine of the Ray cluster has 64 cores"),
+        Cluster(address, cpus_per_worker=64),
     ):
         pass
     with pytest.raises(InputError, match="no cell of the study can be decoded"):

@@ -138,5 +138,3 @@ def test_who_decodes_is_one_of_three(toys, monkeypatch):
         executor_for(study, jobs=2, ray="auto")
     with pytest.raises(InputError, match="cpus_per_worker is 2 without a Ray cluster"):
         executor_for(study, cpus_per_worker=2)
-
-
