@@ -58,16 +58,26 @@ def first_to_begin(executor: Executor, stop: Stop, tell: Tell) -> int:
         if not isinstance(error := first.exception(), executor.LOST):
             check_greeting(first)
             return place
-        _replace(executor, place, deaths, error)
-        greetings[executor.ask(place, "greet")] = place
+        if _replaced(executor, place, deaths, error, others=bool(greetings), tell=tell):
+            greetings[executor.ask(place, "greet")] = place
 
 
-def _replace(executor: Executor, place: int, deaths: Counter[int], error: BaseException) -> None:
-    """A new worker where one has died as it began, unless that happens again and again."""
+def _replaced(
+    executor: Executor, place: int, deaths: Counter[int], error: BaseException, others: bool, tell: Tell
+) -> bool:
+    """A new worker where one has died as it began; False where that has happened so often that it is given up.
+
+    Raises `InputError` where there are no others.
+    """
     deaths[place] += 1
-    if deaths[place] >= TRIES:
-        raise InputError(f"a worker died {TRIES} times as it began: {last_line(error)}") from error
-    executor.replace(place)
+    if deaths[place] < TRIES:
+        executor.replace(place)
+        return True
+    said = f"a worker died {TRIES} times as it began: {last_line(error)}"
+    if not others:
+        raise InputError(said) from error
+    tell(f"{said}; the others go on without it")
+    return False
 
 
 def check_greeting(greeting: Future) -> None:
@@ -155,8 +165,9 @@ class _Dispatch:
         """A new worker where one has died; its cell is put back, or has failed."""
         self.loaded.pop(place, None)
         if task is None:
-            _replace(self.executor, place, self.deaths, error)
-            self._greet(place)
+            others = bool(self.asked or self.free)
+            if _replaced(self.executor, place, self.deaths, error, others, self.tell):
+                self._greet(place)
             return None
         self.executor.replace(place)
         self._greet(place)

@@ -115,6 +115,9 @@ def test_waiting_for_nobody_is_told_and_can_be_stopped(monkeypatch):
 def test_the_first_to_begin_is_found_among_those_that_die():
     executor = Pretended(3, unborn=(0, 2))
     assert first_to_begin(executor, lambda: False, print) == 1 and 1 not in executor.replaced
+    told = []
+    assert len(list(dispatch(executor, TASKS, tell=told.append))) == len(TASKS)
+    assert {place for place, _ in executor.decoded} == {1} and all("without it" in sentence for sentence in told)
     with pytest.raises(InputError, match="died 3 times as it began"):
         first_to_begin(Pretended(1, unborn=(0,)), lambda: False, print)
 
