@@ -27,9 +27,6 @@ study = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-study.command()(table)
-study.command()(plot)
-study.command()(hindsight)
 
 File = Annotated[str, typer.Argument(help="A TOML or Python file; specworkbench study example prints one.")]
 Out = Annotated[str, opt.option("--out", metavar="DIR", help="Folder of the study; its finished cells stay.")]
@@ -51,14 +48,6 @@ CpusPerWorker = Annotated[
         "--cpus-per-worker", help="With --ray on machines without GPUs: cores of each worker. [default: one a machine]"
     ),
 ]
-
-
-@study.command()
-def example() -> None:
-    """Print a study to begin with, as TOML with comments."""
-    from specworkbench.experiments.study.example import EXAMPLE
-
-    print(EXAMPLE, end="")
 
 
 @study.command()
@@ -92,6 +81,19 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if shown.get("failed"):
         raise typer.Exit(CELLS_FAILED)
+
+
+study.command()(table)
+study.command()(plot)
+study.command()(hindsight)
+
+
+@study.command()
+def example() -> None:
+    """Print a study to begin with, as TOML with comments."""
+    from specworkbench.experiments.study.example import EXAMPLE
+
+    print(EXAMPLE, end="")
 
 
 @dataclass(frozen=True)

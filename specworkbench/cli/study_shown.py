@@ -127,7 +127,7 @@ def show_part(table: pd.DataFrame, axes: list[str], title: str) -> None:
 
 def notes(folder: str, table: pd.DataFrame, left_out: list[dict[str, str]]) -> None:
     """What must be known beside the figures: what failed, cannot be or is not done, and where it was measured."""
-    from specworkbench.experiments.study.grid import named
+    from specworkbench.experiments.study.grid import counted, named
     from specworkbench.experiments.study.store import Store
     from specworkbench.experiments.study.table import MACHINE, varying
 
@@ -138,7 +138,7 @@ def notes(folder: str, table: pd.DataFrame, left_out: list[dict[str, str]]) -> N
     if len(table) < planned:
         say(f"{len(table)} of {planned} cells are done; specworkbench study run goes on with the others")
     for why in dict.fromkeys(entry["why"] for entry in left_out):
-        say(f"left out, {sum(entry['why'] == why for entry in left_out)} cells: {why}")
+        say(f"left out, {counted(sum(entry['why'] == why for entry in left_out), 'cell')}: {why}")
     finished = table[table["status"] == "finished"]
     differ = [name for name in MACHINE if finished[name].nunique() > 1]
     if differ:
@@ -164,6 +164,7 @@ def plot(
 ) -> None:
     """Draw a figure over an axis: a point a cell, with its 95 % interval where it has one."""
     from specworkbench.experiments.files import write_whole
+    from specworkbench.experiments.study.grid import counted
     from specworkbench.experiments.study.table import read_study
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
@@ -174,7 +175,7 @@ def plot(
     if finished.empty:
         raise InputError(f"no cell of the study in {folder} is finished; specworkbench study run decodes them")
     write_whole(Path(out), page(finished, x, y, color, facet), "the figure")
-    say(f"figure of {len(finished)} cells written to {out}")
+    say(f"figure of {counted(len(finished), 'cell')} written to {out}")
 
 
 def page(table: pd.DataFrame, x: str | None, y: str, color: str | None, facet: str | None) -> str:

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from specworkbench.errors import InputError
+from specworkbench.experiments.study.grid import counted
 from specworkbench.experiments.study.worker import Worker
 
 LOCAL = "local"
@@ -95,13 +96,13 @@ class Cluster:
             cores = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
             self._threads = self.cpus_per_worker or min(cores, default=1)
             self.places = sum(count // self._threads for count in cores)
-            self._options, each = {"num_cpus": self._threads}, f"{self._threads} cores"
+            self._options, each = {"num_cpus": self._threads}, counted(self._threads, "core")
             if not self.places:
                 raise InputError(
                     f"no machine of the Ray cluster has {self._threads} cores (they have {cores}); give fewer with "
                     "--cpus-per-worker"
                 )
-        self.kind = f"{self.places} Ray workers, each with {each}, {len(nodes)} machines"
+        self.kind = f"{counted(self.places, 'Ray worker')}, each with {each}, on {counted(len(nodes), 'machine')}"
         self._actors = [self._new() for _ in range(self.places)]
 
     def _new(self) -> Any:

@@ -48,6 +48,38 @@ def first_of(futures: Collection[Future], stop: Stop, tell: Tell) -> Future:
         patience(heard=False)
 
 
+def first_to_begin(executor: Executor, stop: Stop, tell: Tell) -> int:
+    """The place of the first worker that has begun; those that die before are replaced. Raises as `dispatch` does."""
+    greetings = {executor.ask(place, "greet"): place for place in range(executor.places)}
+    deaths: Counter[int] = Counter()
+    while True:
+        first = first_of(greetings, stop, tell)
+        place = greetings.pop(first)
+        if not isinstance(error := first.exception(), executor.LOST):
+            check_greeting(first)
+            return place
+        if _replaced(executor, place, deaths, error, others=bool(greetings), tell=tell):
+            greetings[executor.ask(place, "greet")] = place
+
+
+def _replaced(
+    executor: Executor, place: int, deaths: Counter[int], error: BaseException, others: bool, tell: Tell
+) -> bool:
+    """A new worker where one has died as it began; False where that has happened so often that it is given up.
+
+    Raises `InputError` where there are no others.
+    """
+    deaths[place] += 1
+    if deaths[place] < TRIES:
+        executor.replace(place)
+        return True
+    said = f"a worker died {TRIES} times as it began: {last_line(error)}"
+    if not others:
+        raise InputError(said) from error
+    tell(f"{said}; the others go on without it")
+    return False
+
+
 def check_greeting(greeting: Future) -> None:
     """Raises `InputError` where a worker cannot begin, or has another version of this program."""
     try:
@@ -133,13 +165,12 @@ class _Dispatch:
         """A new worker where one has died; its cell is put back, or has failed."""
         self.loaded.pop(place, None)
         if task is None:
-            self.deaths[place] += 1
-            if self.deaths[place] >= TRIES:
-                raise InputError(f"a worker died {TRIES} times as it began: {last_line(error)}") from error
+            others = bool(self.asked or self.free)
+            if _replaced(self.executor, place, self.deaths, error, others, self.tell):
+                self._greet(place)
+            return None
         self.executor.replace(place)
         self._greet(place)
-        if task is None:
-            return None
         if self.begun[task.id] >= TRIES:
             return failure(task, f"the process that decoded it died {TRIES} times, perhaps for want of memory")
         self.tell(f"a worker died while it decoded a cell ({task.name}); the cell is decoded again")

@@ -159,6 +159,11 @@ def named(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {shown(value)}" for name, value in values.items())
 
 
+def counted(number: int, what: str) -> str:
+    """'1 cell', '4 cells'"""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def shown(value: Any) -> str:
     """The value of an axis as it is written."""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from specworkbench.errors import InputError
 from specworkbench.experiments.bench import Stop
 from specworkbench.experiments.study.cluster import Cluster
-from specworkbench.experiments.study.dispatch import Tell, check_greeting, dispatch, first_of, last_line
+from specworkbench.experiments.study.dispatch import Tell, dispatch, first_of, first_to_begin, last_line
 from specworkbench.experiments.study.executors import Executor, Processes, Serial, visible_gpus
 from specworkbench.experiments.study.forecast import PROBE_TOKENS, Forecast, duration
-from specworkbench.experiments.study.grid import Study, chosen, named, shown
+from specworkbench.experiments.study.grid import Study, chosen, counted, named, shown
 from specworkbench.experiments.study.outline import Outline
 from specworkbench.experiments.study.reading import checked
 from specworkbench.experiments.study.store import Store
@@ -120,13 +120,11 @@ class Runner:
     def _asking(self, stop: Stop, tell: Tell) -> Callable[..., Any]:
         """Asks the first worker that has begun: what is looked at is looked at where the models are."""
         executor = self.executor
-        greetings = {executor.ask(place, "greet"): place for place in range(executor.places)}
-        first = first_of(greetings, stop, tell)
-        check_greeting(first)
+        place = first_to_begin(executor, stop, tell)
 
         def ask(method: str, *arguments: Any) -> Any:
             try:
-                return first_of([executor.ask(greetings[first], method, *arguments)], stop, tell).result()
+                return first_of([executor.ask(place, method, *arguments)], stop, tell).result()
             except executor.LOST as error:
                 raise InputError(f"a worker died as it looked at the study: {last_line(error)}") from error
 
@@ -181,8 +179,3 @@ def executor_for(
     if jobs is None:
         jobs = max(1, len(visible_gpus())) if study.device in ("", "cuda") else 1
     return Serial(stop) if jobs == 1 else Processes(jobs, study.device)
-
-
-def counted(number: int, what: str) -> str:
-    """'1 cell', '4 cells'"""
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -96,6 +96,7 @@ class Store:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """While it lasts no other process runs a study in this folder; what a killed one had half written is removed.
+        A folder in which nothing was begun is not left behind.
 
         Raises `InputError` where one does.
         """
@@ -108,7 +109,16 @@ class Store:
             _hold(lock.fileno(), self.folder)
             for half in self.folder.glob(f"{CELLS}/*/.*.tmp"):
                 half.unlink(missing_ok=True)
-            yield
+            try:
+                yield
+            finally:
+                self._leave_nothing_empty()
+
+    def _leave_nothing_empty(self) -> None:
+        if not (self.folder / STUDY).exists():
+            (self.folder / LOCK).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
 
     def _check_same(self, study: Study, prompts: Mapping[str, str], before: dict[str, Any]) -> None:
         there, remedy = Study.of(before["study"]), "put it back, or name another folder with --out"

@@ -111,13 +111,14 @@ def test_the_same_cell_has_the_same_output_wherever_it_is_decoded(toys, tmp_path
 
 
 @pytest.mark.cluster
-def test_what_a_cluster_cannot_give_is_a_sentence(toys, address):
-    with pytest.raises(InputError, match="no machine of the Ray cluster has 64 cores"), Cluster(
-        address, cpus_per_worker=64
+def test_what_a_cluster_cannot_give_is_a_sentence(toys, tmp_path, address):
+    with (
+        pytest.raises(InputError, match="no machine of the Ray cluster has 64 cores"),
+        Cluster(address, cpus_per_worker=64),
     ):
         pass
     with pytest.raises(InputError, match="no cell of the study can be decoded"):
-        run_study(replace(toy_study(toys), target=("/no/such/folder",)), "unused", ray=address)
+        run_study(replace(toy_study(toys), target=("/no/such/folder",)), tmp_path / "out", ray=address)
     for nobody in ("127.0.0.1:1", "nonsense"):
         with pytest.raises(InputError, match=f"cannot join the Ray cluster at '{nobody}'"), Cluster(nobody):
             pass

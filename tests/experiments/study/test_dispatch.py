@@ -9,7 +9,7 @@ from specworkbench import __version__
 from specworkbench.errors import InputError
 from specworkbench.experiments.study import Study
 from specworkbench.experiments.study import dispatch as module
-from specworkbench.experiments.study.dispatch import TRIES, dispatch, first_of
+from specworkbench.experiments.study.dispatch import TRIES, dispatch, first_of, first_to_begin
 from specworkbench.experiments.study.task import task_of
 from specworkbench.experiments.study.worker import FAILED, FINISHED, Outcome, record
 
@@ -110,6 +110,16 @@ def test_waiting_for_nobody_is_told_and_can_be_stopped(monkeypatch):
     monkeypatch.setattr(executor, "ask", lambda *_: Future())
     assert list(dispatch(executor, TASKS, stop=lambda: len(told) > 3, tell=told.append)) == []
     assert len(told) == 4 and executor.stopped
+
+
+def test_the_first_to_begin_is_found_among_those_that_die():
+    executor = Pretended(3, unborn=(0, 2))
+    assert first_to_begin(executor, lambda: False, print) == 1 and 1 not in executor.replaced
+    told = []
+    assert len(list(dispatch(executor, TASKS, tell=told.append))) == len(TASKS)
+    assert {place for place, _ in executor.decoded} == {1} and all("without it" in sentence for sentence in told)
+    with pytest.raises(InputError, match="died 3 times as it began"):
+        first_to_begin(Pretended(1, unborn=(0,)), lambda: False, print)
 
 
 def test_workers_that_cannot_begin_are_a_sentence():
