@@ -15,7 +15,7 @@ EMBEDDED = "embedded"
 
 
 def data_dir() -> Path:
-    """The folder with `models`, `prompts` and `traces`: inside an installed wheel, else at the root of a checkout.
+    """The folder with models, prompts, traces, claims: inside an installed wheel, else at the root of a checkout.
 
     Raises InputError when there is neither.
     """
@@ -80,6 +80,11 @@ def head_kind(config: dict[str, Any]) -> str | None:
         return "medusa"
     architectures = str(config.get("architectures")).lower()
     return next((kind for kind in ("eagle", "medusa") if kind in architectures), None)
+
+
+def claims_dir() -> Path:
+    """The folder of the shipped results on the claims, by target. Raises `InputError` when shipped data is missing."""
+    return data_dir() / "claims"
 
 
 def prompts_dir() -> Path:

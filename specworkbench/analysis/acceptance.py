@@ -113,7 +113,7 @@ def acceptance_by(trace: Trace, by: str, *, bins: int | Sequence[int] = 8) -> pd
         group, labels = pd.factorize(names[examined["sequence"].to_numpy()])
         keys = pd.DataFrame({"bucket": labels})
     elif by == "output_index":
-        place = _output_place(trace, examined)
+        place = output_index(trace, examined)
         edges = _edges(bins, int(place.max()) + 1 if len(place) else 1)
         group = np.searchsorted(edges, place, side="right") - 1
         keys = pd.DataFrame({"output_index": edges[:-1], "output_index_end": edges[1:]})
@@ -128,6 +128,15 @@ def acceptance_by(trace: Trace, by: str, *, bins: int | Sequence[int] = 8) -> pd
         rows.append((share.n, int(accepted[inside].sum()), *share, overlap[inside].mean() if share.n else None))
     cells = pd.DataFrame(rows, columns=["examined", "accepted", "acceptance", "low", "high", "overlap"])
     return pd.concat([keys, cells.astype({name: np.float64 for name in cells.columns[2:]})], axis=1)
+
+
+def output_index(trace: Trace, positions: pd.DataFrame) -> np.ndarray:
+    """(positions,) the index in the output that the token of each of these positions has, or would have had."""
+    keys = ["sequence", "round"]
+    length = positions[keys].merge(trace.rounds[[*keys, "context_length"]], on=keys, how="left")["context_length"]
+    prompt = np.array([len(sequence["prompt_tokens"]) for sequence in trace.sequences], dtype=np.int64)
+    before = length.to_numpy() - prompt[positions["sequence"].to_numpy()]
+    return before + positions["position"].to_numpy() - 1
 
 
 def _of_rounds(trace: Trace, numerator: pd.Series | np.ndarray, denominator: pd.Series | np.ndarray) -> Estimate:
@@ -145,15 +154,6 @@ def _deepest(trace: Trace, outcomes: tuple[str, ...]) -> np.ndarray:
     among = trace.positions[trace.positions["outcome"].isin(outcomes)]
     largest = among.groupby(keys)["position"].max().rename("deepest").reset_index()
     return trace.rounds[keys].merge(largest, on=keys, how="left")["deepest"].fillna(0).to_numpy()
-
-
-def _output_place(trace: Trace, positions: pd.DataFrame) -> np.ndarray:
-    """(positions,) index in the output that each position's token has or would have had."""
-    keys = ["sequence", "round"]
-    length = positions[keys].merge(trace.rounds[[*keys, "context_length"]], on=keys, how="left")["context_length"]
-    prompt = np.array([len(sequence["prompt_tokens"]) for sequence in trace.sequences], dtype=np.int64)
-    before = length.to_numpy() - prompt[positions["sequence"].to_numpy()]
-    return before + positions["position"].to_numpy() - 1
 
 
 def _edges(bins: int | Sequence[int], end: int) -> np.ndarray:

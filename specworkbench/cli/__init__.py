@@ -3,8 +3,8 @@
 Importing this loads typer and rich only: a command imports what it needs when it runs.
 
 Exit codes: 0; 1 where `check` found a broken contract, `equivalence` something against the implementation (or nothing
-decided), `samples` a difference, or a cell of `study run` failed; 2 for bad input (one sentence on standard error); 130
-when interrupted.
+decided), `samples` a difference, or a cell of `study run` or `claims` failed; 2 for bad input (one sentence on standard
+error); 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import typer
 
 from specworkbench import ENGINE_PACKAGES, __version__
 from specworkbench.cli.check import check
+from specworkbench.cli.claims import claims
 from specworkbench.cli.controllers import controllers
 from specworkbench.cli.costs import costs
 from specworkbench.cli.decode import decode
@@ -61,6 +62,7 @@ app.command()(export)
 app.command()(equivalence)
 app.command()(samples)
 app.add_typer(study, name="study")
+app.command()(claims)
 app.command()(train)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(lab)
 

@@ -70,7 +70,8 @@ def _fresh(trace: Trace, name: str | None, rounds: int, **options: bool) -> tupl
         raise InputError("the trace names no target; name it with --target")
     quiet_transformers()
     revision = own.get("revision") if chosen == own.get("name") else None
-    return run(trace, load_model(chosen, revision=revision, dtype=own.get("dtype"), **options), rounds or None)
+    weights = {"dtype": own.get("dtype"), "quantisation": own.get("quantisation", "none")}
+    return run(trace, load_model(chosen, revision=revision, **weights, **options), rounds or None)
 
 
 def _show(results: list[tuple[Contract, Finding]], broken: int) -> None:

@@ -11,6 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from transformers.utils import logging
 
 from specworkbench.engine.models import ENGINES, LanguageModel
+from specworkbench.engine.quantised import NONE, quantise
 from specworkbench.errors import InputError
 from specworkbench.paths import EMBEDDED, embedded_dir, embedded_folder, head_kind, is_embedded, read_config
 
@@ -26,6 +27,7 @@ def load_model(
     fused: bool = True,
     engine: str = "eager",
     products: bool = True,
+    quantisation: str = NONE,
 ) -> LanguageModel:
     """Load a model by name: `embedded`, `embedded/draft-s`, a hub id, a local Hugging Face folder or a GGUF file.
 
@@ -36,7 +38,9 @@ def load_model(
     engine: eager, or compiled: steps of fixed shape run as compiled programs (CPU) or captured graphs (GPU).
     products: on the CPU, products of few rows by the forms that are the fastest on this machine, which the first load
     finds out (`engine.calibration`), with packed copies of weights where they pay; False: as torch computes them.
-    Raises `InputError` for a name, folder, dtype, device or engine that cannot be used.
+    quantisation: none, or int8: weights are put into int8 once they are loaded, on the CPU (`engine.quantised`); such a
+    model is forwarded by transformers, whatever `fused` says.
+    Raises `InputError` for a name, folder, dtype, device, engine or quantisation that cannot be used.
     """
     if engine not in ENGINES:
         raise InputError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
@@ -61,6 +65,7 @@ def load_model(
         model = model.to(chosen)
     if getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name!r} is an encoder-decoder model; the workbench decodes decoder-only models")
+    quantise(model, quantisation, name, chosen)
     revision = revision or getattr(config, "_commit_hash", None)
     loaded = LanguageModel(model, tokenizer, name, revision, fused=fused, products=products)
     if engine == "compiled":

@@ -23,6 +23,7 @@ from specworkbench.engine.products import (
     use_products,
     with_product,
 )
+from specworkbench.engine.quantised import quantisation_of
 from specworkbench.errors import InputError
 
 ENGINES = ("eager", "compiled")
@@ -230,6 +231,7 @@ class LanguageModel:
             "name": self.name,
             "revision": self.revision,
             "dtype": str(self.dtype).removeprefix("torch."),
+            "quantisation": quantisation_of(self.model),
             "forward": "transformers" if self._fused is None else "fused",
             "engine": self.engine,
             "compiled": [] if self._compiled is None else [asdict(cost) for cost in self._compiled.programs.costs],

@@ -4,6 +4,7 @@ Every figure takes `template`, a plotly template or its name; without one the lo
 """
 
 from specworkbench.plots.acceptance import acceptance
+from specworkbench.plots.claim_parts import claim_parts
 from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
 from specworkbench.plots.expected_tokens import expected_tokens
@@ -14,6 +15,6 @@ from specworkbench.plots.speedup_surface import speedup_surface
 from specworkbench.plots.study_grid import study_grid
 
 __all__ = [
-    "acceptance", "distribution", "e_race", "expected_tokens", "gap", "phases", "speedup_slice", "speedup_surface",
-    "study_grid",
+    "acceptance", "claim_parts", "distribution", "e_race", "expected_tokens", "gap", "phases", "speedup_slice",
+    "speedup_surface", "study_grid",
 ]  # fmt: skip

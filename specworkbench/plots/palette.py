@@ -47,6 +47,14 @@ that of the residual."""
 
 CUT = Mark(OKABE_ITO["grey"], "✂", "never reached the output: the sequence had ended before it")
 
+VERDICTS = {
+    "holds here": Mark(OKABE_ITO["green"], "✓", "the interval lies inside the region that the claim says"),
+    "does not hold here": Mark(OKABE_ITO["vermillion"], "✗", "the interval lies outside it"),
+    "not decidable here": Mark(OKABE_ITO["grey"], "○", "the interval reaches across its edge"),
+    "not measured yet": Mark(OKABE_ITO["sky"], "–", "its study has not been run"),
+}
+"""What may become of a claim, by the words of its verdict."""
+
 PHASES = {
     "propose": OKABE_ITO["orange"],
     "verify": OKABE_ITO["blue"],

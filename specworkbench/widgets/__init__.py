@@ -1,5 +1,6 @@
 """Widgets to look at traces and to decode, usable alone from any notebook. No torch until something is decoded."""
 
+from specworkbench.widgets.claims_board import ClaimsBoard
 from specworkbench.widgets.equivalence_race import EquivalenceRace
 from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
@@ -10,6 +11,6 @@ from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
-    "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "SpeedupExplorer", "TokenStrip",
-    "explore", "tokens_of",
+    "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "SpeedupExplorer",
+    "TokenStrip", "explore", "tokens_of",
 ]  # fmt: skip

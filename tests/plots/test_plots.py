@@ -63,6 +63,11 @@ GAP = pd.DataFrame(
     columns=["step", "figures", "before", "after", "low", "high", "change", "change_low", "change_high"],
 )
 
+PARTS = pd.DataFrame(
+    [("<b>", 0.5, 0.4, 0.6, 12, "does not hold here"), ("b", 1.2, 1.1, 1.3, 12, "holds here")],
+    columns=["part", "effect", "low", "high", "n", "verdict"],
+)
+
 
 def figures():
     return {
@@ -74,6 +79,7 @@ def figures():
         "speedup_surface": plots.speedup_surface(CELLS, LINES, SPEEDUPS),
         "speedup_slice": plots.speedup_slice(SLICE, SPEEDUPS),
         "gap": plots.gap(GAP),
+        "claim_parts": plots.claim_parts(PARTS, low=1.0),
     }
 
 
@@ -90,6 +96,7 @@ def test_figure_has_a_title_and_named_axes_and_a_transparent_background(name):
 def test_template_can_be_chosen(name):
     arguments = {"expected_tokens": (MEASURED, THEORY), "acceptance": (POSITIONS,), "phases": (PHASES,)}
     arguments |= {"e_race": (RACE, 1e-3), "speedup_surface": (CELLS, LINES), "speedup_slice": (SLICE,), "gap": (GAP,)}
+    arguments |= {"claim_parts": (PARTS,)}
     figure = getattr(plots, name)(*arguments.get(name, (TABLE,)), template="plotly_dark")
     assert figure.layout.template.layout.font.color == "#f2f5fa"
 
@@ -203,3 +210,21 @@ def test_a_slice_has_theory_ideal_and_points_with_what_intervals_there_are():
     assert list(ideal.y) == [1, 1.8, 2.4] and ideal.line.dash == "dash" and list(theory.y) == [1, 1.3, 1.2]
     assert points.error_y.array[0] == pytest.approx(0.2) and points.error_y.arrayminus[0] == pytest.approx(0.1)
     assert len(plots.speedup_slice(SLICE).data) == 2
+
+
+def test_settings_of_a_claim_stand_in_order_with_the_mark_of_their_verdict_and_the_region_shaded():
+    figure = plots.claim_parts(PARTS, low=1.0)
+    held, failed = figure.data
+    assert (list(held.x), list(held.y)) == ([1.2], [1]) and (list(failed.x), list(failed.y)) == ([0.5], [0])
+    assert held.marker.color != failed.marker.color and held.marker.symbol != failed.marker.symbol
+    assert figure.layout.yaxis.ticktext == ("&lt;b&gt;", "b") and figure.layout.yaxis.range == (1.5, -0.5)
+    region, edge = figure.layout.shapes
+    assert region.x0 == 1.0 and region.x1 == figure.layout.xaxis.range[1] and edge.x0 == 1.0
+    assert list(held.error_x.array) == pytest.approx([0.1])
+
+
+def test_every_verdict_has_a_mark():
+    from specworkbench.experiments.claims import VERDICTS
+
+    assert tuple(palette.VERDICTS) == VERDICTS
+    assert len({mark.glyph for mark in palette.VERDICTS.values()}) == len(VERDICTS)

@@ -31,7 +31,7 @@ max_new_tokens = [48]            # tokens decoded of each prompt
 # engine = ["eager", "compiled"]
 # seed = [0, 1, 2]
 # batch = [1]                    # one sequence is decoded at a time
-# quantisation = ["none"]        # weights are used in the dtype they are loaded in
+# quantisation = ["none", "int8"]  # of the target, on a CPU; with fused = false and products = false for both alike
 
 # ---- settings of all cells ----
 

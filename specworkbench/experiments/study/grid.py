@@ -28,7 +28,7 @@ MODEL_AXES = ("target", "dtype", "quantisation", "engine")
 
 WORDS = {
     "dtype": (DEFAULT, "float32", "bfloat16", "float16", "float64"),
-    "quantisation": (NONE,),
+    "quantisation": (NONE, "int8"),
     "engine": ("eager", "compiled"),
 }
 LEAST = {"gamma": 1, "top_k": 0, "prompt_length": 0, "max_new_tokens": 1, "batch": 1, "seed": 0, "per_bucket": 0}
@@ -69,10 +69,10 @@ class Study:
     An axis takes one value or several, each once. proposer, controller and rule: as `ProposerSpec.parse`,
     `make_controller` and `make_verifier` read them; rule and dtype "default": what suits. bucket: of the prompts, or
     "all". prompt_length: tokens that every prompt is cut or filled up to, 0 leaves them as they are (see `prompt_ids`).
-    batch and quantisation have one value each today. prompts: a shipped set or a JSON Lines file, by default what suits
-    each target; per_bucket: the first so many of each bucket, 0 takes all. device: "" is the best there is. fused,
-    products: see `load_model`. traces: whether those of each cell are kept. Raises `InputError` for an axis without a
-    value, and for what no cell can be.
+    quantisation: of the target (see `load_model`); its drafts keep their weights. batch has one value today. prompts: a
+    shipped set or a JSON Lines file, by default what suits each target; per_bucket: the first so many of each bucket, 0
+    takes all. device: "" is the best there is. fused, products: see `load_model`. traces: whether those of each cell
+    are kept. Raises `InputError` for an axis without a value, and for what no cell can be.
     """
 
     proposer: tuple[str, ...]
@@ -189,18 +189,9 @@ def _value(name: str, value: Any, kind: type) -> Any:
         several = f", or a list of such, as in {name} = [...]" if name in AXES else ""
         raise InputError(f"{name} is {value!r}; it takes {IN_WORDS[kind]}{several}")
     if name in WORDS and value not in WORDS[name]:
-        raise InputError(f"{name} is {value!r}; {_choice(name)}")
+        raise InputError(f"{name} is {value!r}; choose one of {', '.join(WORDS[name])}")
     if name in LEAST and value < LEAST[name]:
         raise InputError(f"{name} is {value}; it must be at least {LEAST[name]}")
     if name in AXES and value == "":
         raise InputError(f"{name} is an empty text; write a name, or leave the key out")
     return value
-
-
-def _choice(name: str) -> str:
-    if name == "quantisation":
-        return (
-            'weights are used in the dtype they are loaded in, so it can only be "none"; a GGUF file may be a target, '
-            "but its weights are unpacked as it is loaded"
-        )
-    return f"choose one of {', '.join(WORDS[name])}"

@@ -21,7 +21,7 @@ def target_of(task: Task, device: str | None = None, engine: str | None = None) 
     cell, study = task.cell, task.study
     return load_model(
         cell.target, dtype=None if cell.dtype == DEFAULT else cell.dtype, device=device or study.device or None,
-        fused=study.fused, products=study.products, engine=engine or cell.engine,
+        fused=study.fused, products=study.products, engine=engine or cell.engine, quantisation=cell.quantisation,
     )  # fmt: skip
 
 

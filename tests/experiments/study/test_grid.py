@@ -53,7 +53,7 @@ def test_of_values_only_the_target_and_those_not_at_their_default_are_told():
         ({"target": [""]}, "target is an empty text"),
         ({"dtype": "float8"}, "dtype is 'float8'; choose one of default, float32"),
         ({"engine": ["lazy"]}, "engine is 'lazy'; choose one of eager, compiled"),
-        ({"quantisation": "int8"}, "quantisation is 'int8'.*can only be"),
+        ({"quantisation": "int4"}, "quantisation is 'int4'.*choose one of none, int8"),
         ({"batch": [1, 8]}, r"batch is \[1, 8\]; one sequence is decoded at a time"),
         ({"ignore_eos": 1}, "ignore_eos is 1; it takes true or false$"),
         ({"per_bucket": -1}, "per_bucket is -1"),

@@ -1,0 +1,101 @@
+"""`ClaimsBoard`: all claims with their verdicts, and one of them with its figure. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+import plotly.graph_objects as go
+
+from specworkbench.experiments.claims import CLAIMS, Claim, Finding, evidence_in, judge
+from specworkbench.experiments.claims.evidence import Evidence
+from specworkbench.experiments.claims.findings import parts_table
+from specworkbench.plots import claim_parts, palette
+
+_CELL = "text-align: left; vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
+_NUMBER = "text-align: right; white-space: nowrap; vertical-align: top; padding: 0.25em 0.9em 0.25em 0"
+HEADS = ("verdict", "claim", "effect", "interval", "prompts")
+
+
+class ClaimsBoard(widgets.VBox):
+    """The table of claims, a chooser, and of the chosen claim the figure and the sentences.
+
+    folder: of the claims' studies, as `specworkbench claims --out` makes it; claims: those that are shown. `findings`
+    are the findings by the claims' names, `evidence` the studies' evidence by theirs. `board.show(name)` chooses.
+    """
+
+    def __init__(self, folder: Path, claims: Sequence[Claim] = CLAIMS, **options: Any):
+        self.claims = {claim.name: claim for claim in claims}
+        self.evidence: Mapping[str, Evidence | None] = evidence_in(folder, claims)
+        self.findings = {finding.claim: finding for finding in judge(self.evidence, claims)}
+        self.table = widgets.HTML(table_html(claims, self.findings))
+        names = [(claim.statement, claim.name) for claim in claims]
+        self.chooser = widgets.Dropdown(options=names, description="claim", layout={"width": "min(60em, 98%)"})
+        self.words = widgets.HTML()
+        self.figure = go.FigureWidget()
+        super().__init__([self.table, self.chooser, self.words, self.figure], **options)
+        self.chooser.observe(lambda change: self._draw(change["new"]), "value")
+        self._draw(self.chooser.value)
+
+    def show(self, name: str) -> None:
+        """Choose a claim by its name."""
+        self.chooser.value = name
+
+    def figure_of(self, name: str) -> go.Figure:
+        """The figure of a claim: its parts beside the region in which it is right."""
+        claim, finding = self.claims[name], self.findings[name]
+        return claim_parts(
+            parts_table(finding), claim.region.low, claim.region.high, effect=claim.effect, title=claim.statement
+        )
+
+    def _draw(self, name: str) -> None:
+        claim, finding = self.claims[name], self.findings[name]
+        self.words.value = finding_html(claim, finding)
+        drawn = self.figure_of(name)
+        with self.figure.batch_update():
+            self.figure.data = ()
+            self.figure.add_traces(drawn.data)
+            self.figure.layout = drawn.layout
+
+
+def table_html(claims: Sequence[Claim], findings: Mapping[str, Finding]) -> str:
+    """A row a claim: verdict with its glyph, statement, effect with interval."""
+    numbers = HEADS[2:]
+    heads = "".join(f'<th style="{_NUMBER if head in numbers else _CELL}">{head}</th>' for head in HEADS)
+    rows = "".join(_row(claim, findings[claim.name]) for claim in claims)
+    return (
+        '<table style="border-collapse: collapse; color: var(--jp-ui-font-color1, inherit)"><thead><tr>'
+        f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def finding_html(claim: Claim, finding: Finding) -> str:
+    """The verdict on one claim in sentences: how it was tested, what came out, what would change it."""
+    level = "" if finding.level is None else f" Intervals of level {finding.level:.4g}."
+    parts = (
+        f"<b>{_verdict(finding.verdict)}</b> {escape(finding.sentence)}",
+        f"<b>Said:</b> {escape(claim.said)}. <b>Experiment:</b> {escape(claim.experiment)}{level}",
+        f"<b>What would change it:</b> {escape(claim.change)}",
+    )
+    return '<div style="max-width: 60em; line-height: 1.45">' + "<br>".join(parts) + "</div>"
+
+
+def _row(claim: Claim, finding: Finding) -> str:
+    digits = claim.digits
+    measured = finding.effect is not None
+    numbers = (
+        (f"{finding.effect:.{digits}f}", f"{finding.low:.{digits}f} to {finding.high:.{digits}f}", str(finding.n))
+        if measured
+        else ("–",) * 3
+    )
+    cells = "".join(f'<td style="{_NUMBER}">{number}</td>' for number in numbers)
+    words = f'<td style="{_CELL}; white-space: nowrap">{_verdict(finding.verdict)}</td>'
+    return f'<tr>{words}<td style="{_CELL}">{escape(claim.statement)}</td>{cells}</tr>'
+
+
+def _verdict(verdict: str) -> str:
+    mark = palette.VERDICTS[verdict]
+    return f'<span style="color: {mark.color}" aria-hidden="true">{mark.glyph}</span> {escape(verdict)}'
