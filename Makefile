@@ -19,7 +19,7 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-statistics report benchmark benchmark-gpu lint clean
+.PHONY: help setup lab test test-statistics test-cluster report benchmark benchmark-gpu lint clean
 
 help:
 	@echo 'Targets'
@@ -27,6 +27,8 @@ help:
 	@echo '  make test     set up, lint, run the tests; says how many ran and why any was skipped'
 	@echo '  make test-statistics'
 	@echo '                set up, then the long tests of losslessness: many seeds, the embedded pair; minutes'
+	@echo '  make test-cluster'
+	@echo '                install Ray as well, then run studies on a Ray cluster of two nodes on this machine'
 	@echo '  make report   set up, then decode the prompts with every proposer and write the report'
 	@echo '  make benchmark'
 	@echo '                set up, then measure beside transformers, vLLM and ourselves on the CPU; see benchmarks/README.md'
@@ -61,6 +63,10 @@ test: lint
 
 test-statistics: setup
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow -rs tests/equivalence tests/experiments $(PYTEST_ARGS)
+
+test-cluster:
+	$(MAKE) setup EXTRAS=$(EXTRAS),cluster
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m cluster -rs tests/experiments/study $(PYTEST_ARGS)
 
 report: setup
 	$(BIN)/specworkbench report $(REPORT_ARGS)

@@ -27,9 +27,6 @@ study = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-study.command()(table)
-study.command()(plot)
-study.command()(hindsight)
 
 File = Annotated[str, typer.Argument(help="A TOML or Python file; specworkbench study example prints one.")]
 Out = Annotated[str, opt.option("--out", metavar="DIR", help="Folder of the study; its finished cells stay.")]
@@ -51,14 +48,6 @@ CpusPerWorker = Annotated[
         "--cpus-per-worker", help="With --ray on machines without GPUs: cores of each worker. [default: one a machine]"
     ),
 ]
-
-
-@study.command()
-def example() -> None:
-    """Print a study to begin with, as TOML with comments."""
-    from specworkbench.experiments.study.example import EXAMPLE
-
-    print(EXAMPLE, end="")
 
 
 @study.command()
@@ -94,6 +83,19 @@ def run(
         raise typer.Exit(CELLS_FAILED)
 
 
+study.command()(table)
+study.command()(plot)
+study.command()(hindsight)
+
+
+@study.command()
+def example() -> None:
+    """Print a study to begin with, as TOML with comments."""
+    from specworkbench.experiments.study.example import EXAMPLE
+
+    print(EXAMPLE, end="")
+
+
 @dataclass(frozen=True)
 class Where:
     """Who decodes, as the options say."""
@@ -112,9 +114,9 @@ def run_in(wanted: Study, folder: Path, where: Where, retry_failed: bool, dry_ru
     with executor_for(wanted, where.jobs, where.ray, where.cpus_per_worker, watch) as executor, interrupt:
         runner = Runner(wanted, folder, executor, retry_failed)
         if dry_run:
-            return planned(runner.plan())
+            return planned(runner.plan(stop=watch, tell=watch.tell))
         with runner.store.alone():
-            plan = runner.plan()
+            plan = runner.plan(stop=watch, tell=watch.tell)
             for line in plan.lines():
                 say(line)
             return decoded(runner, plan, watch)
@@ -133,10 +135,12 @@ class Watch:
         return self.interrupt.asked
 
     def tell(self, sentence: str) -> None:
-        """A sentence above the bar."""
-        self.bar.clear()
+        """A sentence above the bar, if there is one."""
+        if self.bar is not None:
+            self.bar.clear()
         say(sentence)
-        self.bar.refresh()
+        if self.bar is not None:
+            self.bar.refresh()
 
 
 def planned(plan: Plan) -> dict[str, Any]:

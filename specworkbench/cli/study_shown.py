@@ -15,6 +15,8 @@ from specworkbench.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+LONG = ("target", "proposer")
+
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a study.")]
 By = Annotated[
     str | None,
@@ -83,11 +85,9 @@ def plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def show(table: pd.DataFrame) -> None:
-    """The finished rows; axes of one value stand above the table."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from specworkbench.experiments.study.grid import AXES, named, shown
+    """The finished rows. Axes of one value stand above the tables, and so do target and proposer, whose names are long:
+    a table for each of them, where something else varies too."""
+    from specworkbench.experiments.study.grid import AXES, chosen, named
     from specworkbench.experiments.study.table import varying
 
     finished = table[table["status"] == "finished"] if "status" in table else table
@@ -95,13 +95,31 @@ def show(table: pd.DataFrame) -> None:
         return
     axes = varying(finished)
     fixed = {name: finished[name].iloc[0] for name in AXES if name in finished and name not in axes}
-    counts = ["cells"] if "cells" in finished else []
-    made = Table(title=printable(named(fixed)), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    if same := named(chosen(fixed)):
+        screen().print(printable(same))
+    long = [name for name in LONG if name in axes]
+    inside = [name for name in axes if name not in long]
+    if not long or not inside:
+        show_part(finished, axes, "")
+        return
+    for values, part in finished.groupby(long, sort=False):
+        show_part(part, inside, named(dict(zip(long, values, strict=True))))
+
+
+def show_part(table: pd.DataFrame, axes: list[str], title: str) -> None:
+    """One table: these axes, and the figures as in a report."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from specworkbench.experiments.study.grid import shown
+
+    counts = ["cells"] if "cells" in table else []
+    made = Table(title=printable(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in axes:
         made.add_column(name.replace("_", " "), overflow="fold")
     for name in [*counts, *heads("v")]:
-        made.add_column(name, justify="right")
-    for row in plain(finished):
+        made.add_column("lowest to highest" if counts and name == "interval" else name, justify="right")
+    for row in plain(table):
         values = [printable(shown(row[name])) for name in axes] + [str(row[name]) for name in counts]
         made.add_row(*values, *cells(row | {"tokens": int(row["tokens"])}))
     screen().print(made)
@@ -109,7 +127,7 @@ def show(table: pd.DataFrame) -> None:
 
 def notes(folder: str, table: pd.DataFrame, left_out: list[dict[str, str]]) -> None:
     """What must be known beside the figures: what failed, cannot be or is not done, and where it was measured."""
-    from specworkbench.experiments.study.grid import named
+    from specworkbench.experiments.study.grid import counted, named
     from specworkbench.experiments.study.store import Store
     from specworkbench.experiments.study.table import MACHINE, varying
 
@@ -120,7 +138,7 @@ def notes(folder: str, table: pd.DataFrame, left_out: list[dict[str, str]]) -> N
     if len(table) < planned:
         say(f"{len(table)} of {planned} cells are done; specworkbench study run goes on with the others")
     for why in dict.fromkeys(entry["why"] for entry in left_out):
-        say(f"left out, {sum(entry['why'] == why for entry in left_out)} cells: {why}")
+        say(f"left out, {counted(sum(entry['why'] == why for entry in left_out), 'cell')}: {why}")
     finished = table[table["status"] == "finished"]
     differ = [name for name in MACHINE if finished[name].nunique() > 1]
     if differ:
@@ -146,6 +164,7 @@ def plot(
 ) -> None:
     """Draw a figure over an axis: a point a cell, with its 95 % interval where it has one."""
     from specworkbench.experiments.files import write_whole
+    from specworkbench.experiments.study.grid import counted
     from specworkbench.experiments.study.table import read_study
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
@@ -156,7 +175,7 @@ def plot(
     if finished.empty:
         raise InputError(f"no cell of the study in {folder} is finished; specworkbench study run decodes them")
     write_whole(Path(out), page(finished, x, y, color, facet), "the figure")
-    say(f"figure of {len(finished)} cells written to {out}")
+    say(f"figure of {counted(len(finished), 'cell')} written to {out}")
 
 
 def page(table: pd.DataFrame, x: str | None, y: str, color: str | None, facet: str | None) -> str:

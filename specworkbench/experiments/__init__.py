@@ -7,6 +7,8 @@
     recorded  traces on disk, joined again by what decoded them
     traces    these beside the plain decoding they are compared with
     costs     T_target(n), proposers, prefills, the loop and memory, in turns; saved and read back (costs.table)
+    study/    grids over models, rules, lengths and more: every cell with a baseline of its own, kept, gone on with
+    models    a target and what its proposers have loaded
     machine   what the machine reads and multiplies at best
     reads     what a forward has to read and to do, counted
     collector the garbage collector, kept from interrupting what is timed

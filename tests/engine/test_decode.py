@@ -226,6 +226,14 @@ def test_on_round_stops_when_it_says_so():
     assert (len(result.token_ids), result.stop_reason) == (5, "stopped")
 
 
+def test_a_prompt_may_be_text_or_its_tokens():
+    ids = TARGET.encode("abc")
+    by_text, by_ids = Decoder(TARGET, seed=3), Decoder(TARGET, seed=3)
+    assert by_text.run("abc").token_ids == by_ids.run(ids).token_ids
+    entries = [decoder.trace().sequences[0] for decoder in (by_text, by_ids)]
+    assert entries[1]["prompt_tokens"] == ids and entries[1]["prompt"] == entries[0]["prompt"] == "abc"
+
+
 def test_what_was_decoded_before_an_interrupt_is_in_the_trace():
     decoder = Decoder(TARGET)
 

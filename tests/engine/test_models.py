@@ -71,6 +71,18 @@ def test_a_local_folder_loads_in_the_dtype_asked_for(tmp_path):
     assert load_model(folder).dtype == (torch.float32 if load_model(folder).device.type == "cpu" else torch.float64)
 
 
+def test_on_the_meta_device_no_weights_are_read_but_shapes_and_vocabulary_are_the_same(tmp_path):
+    toy = toy_model(12)
+    toy.model.config.save_pretrained(tmp_path)
+    toy.tokenizer.save_pretrained(tmp_path)
+    outline = load_model(str(tmp_path), device="meta")
+    assert outline.device.type == "meta" and outline.parameters == toy.parameters
+    assert (outline.vocab_size, outline.max_context) == (toy.vocab_size, toy.max_context)
+    check_same_vocabulary(outline, toy)
+    with pytest.raises(InputError, match="cannot load the model"):
+        load_model(str(tmp_path), device="cpu")
+
+
 def test_a_device_map_is_passed_on_and_the_model_left_where_it_was_put(tmp_path, monkeypatch):
     folder, options = save(toy_model(7), tmp_path), {}
     load = AutoModelForCausalLM.from_pretrained

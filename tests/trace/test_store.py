@@ -13,7 +13,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from specworkbench.errors import InputError
-from specworkbench.trace import Trace, load_trace, save_trace, schema
+from specworkbench.trace import Trace, load_trace, save_trace, schema, trace_bytes
 from tests.trace.toy import toy_trace
 
 
@@ -78,6 +78,11 @@ def test_distributions_are_found_after_loading(tmp_path, capture):
         one, other = (t.distribution(row.sequence, row.round, row.position) for t in (trace, loaded))
         assert np.array_equal(one.tokens, other.tokens) and np.array_equal(one.p, other.p)
         assert (one.q is None) == (other.q is None) == (row.outcome in ("bonus", "plain"))
+
+
+def test_the_bytes_of_a_trace_are_those_of_its_file(saved, tmp_path):
+    (tmp_path / "sent.trace").write_bytes(trace_bytes(toy_trace(capture="top-k")))
+    assert (tmp_path / "sent.trace").read_bytes() == saved.read_bytes()
 
 
 def test_equal_traces_are_equal_files_and_nothing_in_them_is_pickled(tmp_path):

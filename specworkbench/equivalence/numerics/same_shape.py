@@ -31,7 +31,7 @@ class SameShape(Sequence):
         self._fillers = 0
 
     def _target_rows(self, last: torch.Tensor, proposal: Proposal) -> torch.Tensor:
-        self._fillers, _ = self._asked(len(self.context.tokens))
+        self._fillers, _ = self._asked(self.settings.gamma, len(self.context.tokens))
         logits = self.target.forward(last.repeat(1 + self._fillers), self.cache).logits
         return self.sampler(logits[:1], self.context.seen, proposal.tokens)
 

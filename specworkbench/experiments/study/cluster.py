@@ -1,20 +1,25 @@
 """Where cells are decoded: on a Ray cluster, one actor a GPU, or on machines without any a few cores each.
 
 The driver alone reads and writes the folder of the study: prompts go to the workers, rows and traces come back.
-Targets and drafts are loaded by their names, which must mean the same on every machine.
+Targets and drafts are loaded by their names, which must mean the same on every machine. Ray gives its workers a low
+priority (niceness 15); a cluster begun with RAY_worker_niceness=0 in its environment measures beside other programs as
+any other process would.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import socket
 from concurrent.futures import Future
 from typing import Any
 
 from specworkbench.errors import InputError
+from specworkbench.experiments.study.grid import counted
 from specworkbench.experiments.study.worker import Worker
 
 LOCAL = "local"
+ANSWER_SECONDS = 10.0
 
 
 class Cluster:
@@ -69,7 +74,9 @@ class Cluster:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         local = {"include_dashboard": False} if self.address == LOCAL else {}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")
         try:
+            _check_answers(self.address)
             self.ray.init(address=self.address, **quiet, **local)
         except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -89,18 +96,25 @@ class Cluster:
             cores = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
             self._threads = self.cpus_per_worker or min(cores, default=1)
             self.places = sum(count // self._threads for count in cores)
-            self._options, each = {"num_cpus": self._threads}, f"{self._threads} cores"
+            self._options, each = {"num_cpus": self._threads}, counted(self._threads, "core")
             if not self.places:
                 raise InputError(
                     f"no machine of the Ray cluster has {self._threads} cores (they have {cores}); give fewer with "
                     "--cpus-per-worker"
                 )
-        self.kind = f"{self.places} Ray workers, each with {each}, {len(nodes)} machines"
+        self.kind = f"{counted(self.places, 'Ray worker')}, each with {each}, on {counted(len(nodes), 'machine')}"
         self._actors = [self._new() for _ in range(self.places)]
 
     def _new(self) -> Any:
         actor = self.ray.remote(Worker).options(**self._options, scheduling_strategy="SPREAD", max_restarts=0)
         return actor.remote(self._threads)
+
+
+def _check_answers(address: str) -> None:
+    """Raises `OSError` where nobody listens at HOST:PORT: Ray itself would wait for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
 
 
 def _imported() -> Any:

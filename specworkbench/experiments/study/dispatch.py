@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from time import monotonic
 
@@ -36,6 +36,77 @@ def dispatch(
     return _Dispatch(executor, tasks, stop, tell).run()
 
 
+def first_of(futures: Collection[Future], stop: Stop, tell: Tell) -> Future:
+    """The first of what was asked to be done. Raises `KeyboardInterrupt` once `stop` says yes."""
+    patience = _Patience(tell)
+    while True:
+        done, _ = wait(futures, POLL_SECONDS, FIRST_COMPLETED)
+        if done:
+            return done.pop()
+        if stop():
+            raise KeyboardInterrupt
+        patience(heard=False)
+
+
+def first_to_begin(executor: Executor, stop: Stop, tell: Tell) -> int:
+    """The place of the first worker that has begun; those that die before are replaced. Raises as `dispatch` does."""
+    greetings = {executor.ask(place, "greet"): place for place in range(executor.places)}
+    deaths: Counter[int] = Counter()
+    while True:
+        first = first_of(greetings, stop, tell)
+        place = greetings.pop(first)
+        if not isinstance(error := first.exception(), executor.LOST):
+            check_greeting(first)
+            return place
+        if _replaced(executor, place, deaths, error, others=bool(greetings), tell=tell):
+            greetings[executor.ask(place, "greet")] = place
+
+
+def _replaced(
+    executor: Executor, place: int, deaths: Counter[int], error: BaseException, others: bool, tell: Tell
+) -> bool:
+    """A new worker where one has died as it began; False where that has happened so often that it is given up.
+
+    Raises `InputError` where there are no others.
+    """
+    deaths[place] += 1
+    if deaths[place] < TRIES:
+        executor.replace(place)
+        return True
+    said = f"a worker died {TRIES} times as it began: {last_line(error)}"
+    if not others:
+        raise InputError(said) from error
+    tell(f"{said}; the others go on without it")
+    return False
+
+
+def check_greeting(greeting: Future) -> None:
+    """Raises `InputError` where a worker cannot begin, or has another version of this program."""
+    try:
+        who = greeting.result()
+    except Exception as error:
+        raise InputError(f"a worker cannot begin: {last_line(error)}") from error
+    if who["version"] != __version__:
+        raise InputError(
+            f"the worker on {who['host']} has specworkbench {who['version']}, and this is {__version__}; install the "
+            "same version everywhere"
+        )
+
+
+class _Patience:
+    """Says now and then that nobody has begun, as on a cluster without a free GPU."""
+
+    def __init__(self, tell: Tell):
+        self.tell, self.since = tell, monotonic()
+
+    def __call__(self, heard: bool) -> None:
+        if heard:
+            self.since = monotonic()
+        elif monotonic() - self.since > PATIENCE_SECONDS:
+            self.since = monotonic()
+            self.tell("still waiting for a worker to begin; is there room for one (a free GPU, or processor cores)?")
+
+
 class _Dispatch:
     def __init__(self, executor: Executor, tasks: Sequence[Task], stop: Stop, tell: Tell):
         self.executor, self.stop, self.tell = executor, stop, tell
@@ -49,28 +120,22 @@ class _Dispatch:
     def run(self) -> Iterator[Outcome]:
         for place in range(self.executor.places if self.waiting else 0):
             self._greet(place)
-        self.heard = monotonic()
+        patience = _Patience(self.tell)
         while self.waiting or any(task for _, task in self.asked.values()):
             if self.stop():
                 self.executor.stop()
                 return
             self._give_out()
             done, _ = wait(self.asked, POLL_SECONDS, FIRST_COMPLETED)
-            self._lose_patience(bool(done))
+            patience(heard=bool(done) or any(task for _, task in self.asked.values()))
             for future in done:
                 place, task = self.asked.pop(future)
-                try:
-                    outcome = future.result()
-                except self.executor.LOST as error:
+                if isinstance(error := future.exception(), self.executor.LOST):
                     outcome = self._lost(place, task, error)
-                except Exception as error:
-                    if task is not None:
-                        raise
-                    raise InputError(f"a worker cannot begin: {_short(error)}") from error
                 else:
-                    self._check_version(task, outcome)
+                    outcome = check_greeting(future) if task is None else future.result()
                     self.free.add(place)
-                if task is not None and isinstance(outcome, Outcome):
+                if outcome is not None:
                     yield outcome
 
     def _give_out(self) -> None:
@@ -100,35 +165,19 @@ class _Dispatch:
         """A new worker where one has died; its cell is put back, or has failed."""
         self.loaded.pop(place, None)
         if task is None:
-            self.deaths[place] += 1
-            if self.deaths[place] >= TRIES:
-                raise InputError(f"a worker died {TRIES} times as it began: {_short(error)}") from error
+            others = bool(self.asked or self.free)
+            if _replaced(self.executor, place, self.deaths, error, others, self.tell):
+                self._greet(place)
+            return None
         self.executor.replace(place)
         self._greet(place)
-        if task is None:
-            return None
         if self.begun[task.id] >= TRIES:
             return failure(task, f"the process that decoded it died {TRIES} times, perhaps for want of memory")
         self.tell(f"a worker died while it decoded a cell ({task.name}); the cell is decoded again")
         self.waiting.insert(0, task)
         return None
 
-    def _check_version(self, task: Task | None, greeting: object) -> None:
-        if task is None and greeting["version"] != __version__:
-            raise InputError(
-                f"the worker on {greeting['host']} has specworkbench {greeting['version']}, and this is {__version__}; "
-                "install the same version everywhere"
-            )
 
-    def _lose_patience(self, heard: bool) -> None:
-        """Say now and then that nobody has begun, as on a cluster without a free GPU."""
-        if heard or any(task for _, task in self.asked.values()):
-            self.heard = monotonic()
-        elif monotonic() - self.heard > PATIENCE_SECONDS:
-            self.heard = monotonic()
-            self.tell("still waiting for a worker to start; is there room for one (a free GPU, or processor cores)?")
-
-
-def _short(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The last line: the others say where it happened."""
     return (str(error).strip() or type(error).__name__).splitlines()[-1].strip()

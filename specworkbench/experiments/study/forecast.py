@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from specworkbench.experiments.study.grid import MODEL_AXES
+from specworkbench.experiments.study.grid import MODEL_AXES, counted
 from specworkbench.experiments.study.task import Task
 
 PROBE_TOKENS = 16
@@ -51,7 +51,7 @@ class Forecast:
         """What the forecast rests on, in words."""
         if not self.finished:
             return self._probe
-        return f"{self.finished} finished cell{'s' if self.finished > 1 else ''}"
+        return counted(self.finished, "finished cell")
 
     def _add(self, models: tuple, proposer: str | None, tokens: int, seconds: float) -> None:
         size = self.parameters.get(models[0], 1)

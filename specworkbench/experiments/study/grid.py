@@ -148,9 +148,20 @@ class Study:
         return named({name: getattr(cell, name) for name in self.varying}) or "the only cell"
 
 
+def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of values by axis the target, and those that are not what a study takes unless told."""
+    defaults = {field.name: field.default for field in fields(Study)}
+    return {name: value for name, value in values.items() if name == "target" or (value,) != defaults[name]}
+
+
 def named(values: Mapping[str, Any]) -> str:
     """'gamma 4, temperature 1'"""
     return ", ".join(f"{name} {shown(value)}" for name, value in values.items())
+
+
+def counted(number: int, what: str) -> str:
+    """'1 cell', '4 cells'"""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def shown(value: Any) -> str:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from specworkbench.errors import InputError
 from specworkbench.experiments.bench import Stop
 from specworkbench.experiments.study.cluster import Cluster
-from specworkbench.experiments.study.dispatch import Tell, dispatch
+from specworkbench.experiments.study.dispatch import Tell, dispatch, first_of, first_to_begin, last_line
 from specworkbench.experiments.study.executors import Executor, Processes, Serial, visible_gpus
 from specworkbench.experiments.study.forecast import PROBE_TOKENS, Forecast, duration
-from specworkbench.experiments.study.grid import Study, named, shown
+from specworkbench.experiments.study.grid import Study, chosen, counted, named, shown
 from specworkbench.experiments.study.outline import Outline
 from specworkbench.experiments.study.reading import checked
 from specworkbench.experiments.study.store import Store
@@ -48,7 +48,8 @@ class Plan:
         axes = self.study.axes()
         grid = " x ".join(f"{len(axes[name])} {name}" for name in self.study.varying)
         fixed = {name: values[0] for name, values in axes.items() if len(values) == 1}
-        said = [f"{counted(len(self.study.cells()), 'cell')}{' = ' + grid if grid else ''}; {named(fixed)}"]
+        size = " = ".join(filter(None, [counted(len(self.study.cells()), "cell"), grid]))
+        said = ["; ".join(filter(None, [size, named(chosen(fixed))]))]
         said += [f"{name}: {', '.join(map(shown, axes[name]))}" for name in self.study.varying]
         for why, number in Counter(why for _, why in self.left_out).items():
             said.append(f"left out, {counted(number, 'cell')}: {why}")
@@ -77,15 +78,19 @@ class Runner:
         }
         self.store.check(study, self.prompts)
 
-    def plan(self) -> Plan:
-        """What there is to do. Raises `InputError` where no cell can be decoded."""
+    def plan(self, *, stop: Stop = lambda: False, tell: Tell = lambda sentence: None) -> Plan:
+        """What there is to do. stop, tell: see `dispatch`.
+
+        Raises `InputError` where no cell can be decoded, `KeyboardInterrupt` once `stop` says yes.
+        """
         tasks, left_out = [], []
         for cell in self.study.cells():
             try:
                 tasks.append(task_of(self.study, cell))
             except InputError as error:
                 left_out.append((self.study.name_of(cell), str(error)))
-        found = self._outline(tasks)
+        ask = self._asking(stop, tell)
+        found: Outline = ask("outline", tasks)
         left_out += [(task.name, found.left_out[task.id]) for task in tasks if task.id in found.left_out]
         tasks = [task for task in tasks if task.id not in found.left_out]
         if not tasks:
@@ -98,7 +103,7 @@ class Runner:
         waiting = [task for task in tasks if task.id not in settled]
         forecast = Forecast(found.parameters, settled.values())
         if waiting and not forecast.finished:
-            self._probe(forecast, waiting[0])
+            _probe(forecast, waiting[0], ask)
         return Plan(
             self.study, tuple(tasks), tuple(left_out), settled, tuple(waiting), forecast,
             max(1, min(self.executor.places, len(waiting))), self.executor.kind,
@@ -112,16 +117,26 @@ class Runner:
             plan.forecast.learn(outcome.row)
             yield outcome.row
 
-    def _outline(self, tasks: list[Task]) -> Outline:
-        """Judged where the models are."""
-        return self.executor.ask(0, "outline", tasks).result()
+    def _asking(self, stop: Stop, tell: Tell) -> Callable[..., Any]:
+        """Asks the first worker that has begun: what is looked at is looked at where the models are."""
+        executor = self.executor
+        place = first_to_begin(executor, stop, tell)
 
-    def _probe(self, forecast: Forecast, task: Task) -> None:
-        """A forecast is no reason to fail: whoever decodes the cell says what is wrong with it."""
-        try:
-            forecast.probed(task, self.executor.ask(0, "seconds_per_token", task, PROBE_TOKENS).result())
-        except (InputError, *self.executor.LOST):
-            return
+        def ask(method: str, *arguments: Any) -> Any:
+            try:
+                return first_of([executor.ask(place, method, *arguments)], stop, tell).result()
+            except executor.LOST as error:
+                raise InputError(f"a worker died as it looked at the study: {last_line(error)}") from error
+
+        return ask
+
+
+def _probe(forecast: Forecast, task: Task, ask: Callable[..., Any]) -> None:
+    """A forecast is no reason to fail: whoever decodes the cell says what is wrong with it."""
+    try:
+        forecast.probed(task, ask("seconds_per_token", task, PROBE_TOKENS))
+    except InputError:
+        return
 
 
 def run_study(
@@ -164,8 +179,3 @@ def executor_for(
     if jobs is None:
         jobs = max(1, len(visible_gpus())) if study.device in ("", "cuda") else 1
     return Serial(stop) if jobs == 1 else Processes(jobs, study.device)
-
-
-def counted(number: int, what: str) -> str:
-    """'1 cell', '4 cells'"""
-    return f"{number} {what}{'' if number == 1 else 's'}"

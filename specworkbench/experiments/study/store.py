@@ -95,7 +95,11 @@ class Store:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """While it lasts no other process runs a study in this folder. Raises `InputError` where one does."""
+        """While it lasts no other process runs a study in this folder; what a killed one had half written is removed.
+        A folder in which nothing was begun is not left behind.
+
+        Raises `InputError` where one does.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / LOCK, "w")  # noqa: SIM115 - held until the end
@@ -103,7 +107,18 @@ class Store:
             raise InputError(f"cannot write a study to {self.folder}: {error.strerror}") from error
         with lock:
             _hold(lock.fileno(), self.folder)
-            yield
+            for half in self.folder.glob(f"{CELLS}/*/.*.tmp"):
+                half.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                self._leave_nothing_empty()
+
+    def _leave_nothing_empty(self) -> None:
+        if not (self.folder / STUDY).exists():
+            (self.folder / LOCK).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
 
     def _check_same(self, study: Study, prompts: Mapping[str, str], before: dict[str, Any]) -> None:
         there, remedy = Study.of(before["study"]), "put it back, or name another folder with --out"

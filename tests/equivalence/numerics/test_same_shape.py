@@ -53,7 +53,7 @@ def test_every_forward_has_the_rows_a_speculative_round_there_would_have(prompt)
     sequence.prefill()
     setup.target.forward, stop = counted, None
     while stop is None:
-        asked, _ = sequence._asked(len(sequence.context.tokens))
+        asked, _ = sequence._asked(sequence.settings.gamma, len(sequence.context.tokens))
         stop = sequence.round().stop_reason
         assert sizes.pop() == asked + 1
         assert sequence.cache.length == len(sequence.context.tokens) - 1
