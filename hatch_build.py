@@ -1,4 +1,4 @@
-"""Build hook: the wheel carries the models, prompts, traces and notebooks as specworkbench/_data.
+"""Build hook: the wheel carries the models, prompts, traces, results of claims and notebooks as specworkbench/_data.
 
 An editable install reads them from the repository itself, so nothing is copied there.
 """
@@ -11,6 +11,7 @@ CARRIED = {
     "data/models": "specworkbench/_data/models",
     "data/prompts": "specworkbench/_data/prompts",
     "data/traces": "specworkbench/_data/traces",
+    "data/claims": "specworkbench/_data/claims",
     "notebooks": "specworkbench/_data/notebooks",
 }
 

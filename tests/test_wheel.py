@@ -54,6 +54,15 @@ def test_assets_and_type_marker_are_carried(installed):
     assert any((package / "_data/traces").iterdir())
 
 
+def test_the_results_on_the_claims_are_carried_and_judged_without_the_engine(python):
+    code = (
+        "import sys; from specworkbench.experiments.claims import judge_folder; "
+        "from specworkbench.paths import claims_dir; found = judge_folder(claims_dir() / 'embedded'); "
+        "print(len(found), sum(finding.verdict == 'not measured yet' for finding in found), 'torch' in sys.modules)"
+    )
+    assert python("-c", code).split() == ["12", "0", "False"]
+
+
 def test_the_embedded_models_are_carried_whole(python, installed):
     found = python("-c", "from specworkbench.paths import embedded_dir; print(embedded_dir())").strip()
     assert Path(found).resolve().is_relative_to((installed / "specworkbench").resolve())

@@ -8,7 +8,7 @@ from specworkbench.experiments.claims import CLAIMS, evidence_in, judge, studies
 from specworkbench.experiments.study.store import Store
 from specworkbench.paths import claims_dir
 
-MOST_BYTES = 1_200_000
+MOST_BYTES = 1_400_000
 
 
 @pytest.fixture(scope="module")
