@@ -24,7 +24,15 @@ POSITION_COLUMNS = (
 
 
 def alpha_counts(trace: Trace) -> Estimate:
-    """accepted / examined, interval by cluster bootstrap over prompts. n: examined positions."""
+    """accepted / examined, interval by cluster bootstrap over prompts. n: examined positions.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> alpha = alpha_counts(trace)
+    >>> round(alpha.value, 3), alpha.low < alpha.value < alpha.high, alpha.n
+    (0.657, True, 350)
+    """
     return _of_rounds(trace, trace.rounds["accepted"], trace.rounds["examined"])
 
 
@@ -33,6 +41,12 @@ def alpha_overlap(trace: Trace) -> Estimate:
 
     Equal to `alpha_counts` in expectation under the token rule, and of less variance; under another rule it is the
     overlap and no acceptance. n: examined positions.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> round(alpha_overlap(trace).value, 3)
+    0.667
     """
     examined = _examined(trace)
     examined = examined[examined["overlap"].notna()]
@@ -47,18 +61,38 @@ def block_efficiency(trace: Trace) -> Estimate:
 
     Over all rounds whose proposal was not shortened by the remaining budget or the end of a context: a round whose
     proposer found no guess counts, with N = 1, and so does a round that EOS cuts afterwards. n: those rounds.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> round(block_efficiency(trace).value, 3), block_efficiency(trace).n
+    (2.573, 143)
     """
     whole = (trace.rounds["shortened"] == "").to_numpy()
     return _of_rounds(trace, trace.rounds["verdict_length"] * whole, whole)
 
 
 def emitted_per_forward(trace: Trace) -> Estimate:
-    """Emitted tokens over target forwards of rounds (prefill apart). n: rounds."""
+    """Emitted tokens over target forwards of rounds (prefill apart). n: rounds.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> round(emitted_per_forward(trace).value, 3)
+    2.494
+    """
     return _of_rounds(trace, trace.rounds["emitted"], np.ones(len(trace.rounds)))
 
 
 def accepted_per_proposed(trace: Trace) -> Estimate:
-    """accepted / proposed, which counts discarded tokens as if they had been judged: no alpha. n: proposed tokens."""
+    """accepted / proposed, which counts discarded tokens as if they had been judged: no alpha. n: proposed tokens.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> round(accepted_per_proposed(trace).value, 3)
+    0.395
+    """
     return _of_rounds(trace, trace.rounds["accepted"], trace.rounds["proposed"])
 
 
@@ -72,6 +106,16 @@ def acceptance_by_position(trace: Trace) -> pd.DataFrame:
     Wilson's interval. NaN where nothing was examined.
 
     Where a draft stopped at the end of its context, what it made is what was asked for.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> acceptance_by_position(trace)[["position", "examined", "accepted", "acceptance", "survival"]].round(3)
+       position  examined  accepted  acceptance  survival
+    0         1       150       100       0.667     0.667
+    1         2        99        60       0.606     0.411
+    2         3        60        42       0.700     0.292
+    3         4        41        28       0.683     0.196
     """
     rounds = trace.rounds
     examined, accepted, proposed = (rounds[name].to_numpy() for name in ("examined", "accepted", "proposed"))
@@ -91,7 +135,14 @@ def acceptance_by_position(trace: Trace) -> pd.DataFrame:
 
 
 def survival_by_position(trace: Trace) -> list[float | None]:
-    """S_1..S_gamma: the share of rounds whose first j tokens were all accepted; None where no round asked for j."""
+    """S_1..S_gamma: the share of rounds whose first j tokens were all accepted; None where no round asked for j.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> [round(share, 3) for share in survival_by_position(trace)]
+    [0.667, 0.411, 0.292, 0.196]
+    """
     return _or_none(acceptance_by_position(trace)["survival"])
 
 
@@ -106,6 +157,15 @@ def acceptance_by(trace: Trace, by: str, *, bins: int | Sequence[int] = 8) -> pd
     Columns: `by`, examined, accepted, acceptance, low, high, overlap. For "output_index", the place in the output
     that the token would take, rows are the bins from `output_index` up to, but without, `output_index_end`; bins: how
     many, of equal width, or their edges.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> acceptance_by(trace, "bucket")[["bucket", "examined", "accepted", "acceptance"]].round(3)
+           bucket  examined  accepted  acceptance
+    0        code       122        68       0.557
+    1       prose       121        65       0.537
+    2  structured       107        97       0.907
     """
     examined = _examined(trace)
     if by == "bucket":

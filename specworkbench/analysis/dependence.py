@@ -55,6 +55,16 @@ def survival_against_iid(trace: Trace) -> pd.DataFrame:
     examined, accepted: rounds; acceptance: accepted / examined there; survival: `survival_product`, with its interval
     low..high; iid: alpha^j of `alpha_counts`; difference: survival - iid, with its interval. Intervals by bootstrap
     over prompts, NaN with fewer than two. No rows where nothing was examined, and of trees.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> survival_against_iid(trace)[["position", "survival", "iid"]].round(3)
+       position  survival    iid
+    0         1     0.678  0.657
+    1         2     0.413  0.432
+    2         3     0.287  0.284
+    3         4     0.196  0.186
     """
     examined, accepted = position_totals(trace)
     if has_trees(trace) or not examined.sum():
@@ -84,6 +94,14 @@ def autocorrelation(trace: Trace, lags: int = 5) -> pd.DataFrame:
     mean of all; pairs: so many. band_low..band_high: where it lies in 95 % of shuffles of each sequence's rounds. It is
     beyond the band where the order of the rounds matters, and the band is off 0 where prompts differ. NaN where no two
     rounds are so far apart, or all accept alike.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> autocorrelation(trace, lags=2)[["lag", "pairs", "autocorrelation"]].round(2)
+       lag  pairs  autocorrelation
+    0    1    137             0.42
+    1    2    131             0.17
     """
     rounds = whole_rounds(trace)
     rounds = rounds[rounds["proposed"] > 0].sort_values(["sequence", "round"], kind="stable")

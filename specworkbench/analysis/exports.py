@@ -40,13 +40,26 @@ def vllm_metrics(trace: Trace, *, detailed: bool = False) -> list[Metrics | None
     acceptance_histogram: k + 1 counts, place j how many steps accepted j; num_spec_steps, num_accepted_draft_tokens,
     num_draft_tokens, num_spec_tokens (k). detailed adds per_step_accepted and per_step_drafted, in order, where there
     was a step.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> vllm_metrics(trace)[0]["acceptance_histogram"]
+    [16, 11, 4, 2, 1]
     """
     return [_metrics(trace, steps, detailed) for steps in _steps_by_sequence(trace)]
 
 
 def vllm_totals(trace: Trace) -> Metrics | None:
     """The same over the steps of all sequences. Its counts are what vLLM's `vllm:spec_decode_num_drafts`,
-    `_num_draft_tokens` and `_num_accepted_tokens` would show for them."""
+    `_num_draft_tokens` and `_num_accepted_tokens` would show for them.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> round(vllm_totals(trace)["draft_acceptance_rate"], 3)
+    0.395
+    """
     return _metrics(trace, _steps(trace), detailed=False)
 
 
@@ -55,13 +68,26 @@ def acceptance_records(trace: Trace, *, detailed: bool = False) -> list[Metrics 
 
     As `vllm_metrics`, with engine and completion_tokens (those of the output, EOS included) before and behind, and the
     histogram sparse, {j: steps}, without empty places; per_step_accepted and per_step_drafted are None unless detailed.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> acceptance_records(trace)[0]["acceptance_histogram"]
+    {0: 16, 1: 11, 2: 4, 3: 2, 4: 1}
     """
     tokens = [len(sequence["token_ids"]) for sequence in trace.sequences]
     return [_record(*pair) for pair in zip(vllm_metrics(trace, detailed=detailed), tokens, strict=True)]
 
 
 def acceptance_totals(trace: Trace) -> Metrics | None:
-    """The same over the steps of all sequences: what AIPerf pools."""
+    """The same over the steps of all sequences: what AIPerf pools.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> round(acceptance_totals(trace)["mean_acceptance_length"], 3)
+    np.float64(2.533)
+    """
     return _record(vllm_totals(trace), sum(len(sequence["token_ids"]) for sequence in trace.sequences))
 
 
@@ -85,6 +111,12 @@ def export(trace: Trace, name: str, *, detailed: bool = False) -> dict[str, list
 
     A request has its id, `usage` (prompt_tokens, completion_tokens, total_tokens) and what vLLM's response has under
     `metrics.speculative_decoding`, or a line of AIPerf's profile_export.jsonl under `spec_decode_acceptance`.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> export(trace, "vllm")["requests"][0]["usage"]
+    {'prompt_tokens': 100, 'completion_tokens': 64, 'total_tokens': 164}
     """
     each, all_of_them, placed = FORMATS[name]
     told = zip(trace.sequences, each(trace, detailed=detailed), strict=True)

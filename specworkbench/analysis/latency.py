@@ -18,6 +18,12 @@ def target_time(trace: Trace, plain: Trace | None = None) -> pd.DataFrame:
     """T_target(n), one row a number of target positions: target_positions, rounds, ms (median), low, high.
 
     A row covers forwards of any context length. low..high is NaN with fewer than six rounds.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> list(target_time(trace)["target_positions"])
+    [1, 2, 3, 4, 5]
     """
     rounds = trace.rounds
     if plain is not None:
@@ -39,7 +45,14 @@ def plain_step_ms(trace: Trace, plain: Trace | None = None) -> float | None:
 
 
 def cost_set(trace: Trace) -> float | None:
-    """The cost c that was set for an instrument, a proposer that reads the target ahead; None for a real proposer."""
+    """The cost c that was set for an instrument, a proposer that reads the target ahead; None for a real proposer.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> cost_set(trace) is None
+    True
+    """
     return trace.manifest["proposer"].get("cost_set")
 
 
@@ -47,6 +60,12 @@ def draft_cost(trace: Trace, plain: Trace | None = None) -> Estimate:
     """c: the proposer's time per token proposed (median over rounds that proposed), over T_target(1). n: rounds.
 
     Where the proposer's cost is set, it is that (n is 0): nothing was measured, and its time is not its cost.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> 0 < draft_cost(trace).value < 1
+    True
     """
     if (cost := cost_set(trace)) is not None:
         return Estimate(cost, None, None, 0)
@@ -55,13 +74,27 @@ def draft_cost(trace: Trace, plain: Trace | None = None) -> Estimate:
 
 
 def verify_cost(trace: Trace, target_positions: int, plain: Trace | None = None) -> Estimate:
-    """v(n) = T_target(n) / T_target(1) for n = target_positions. n: rounds; a round of gamma tokens has gamma + 1."""
+    """v(n) = T_target(n) / T_target(1) for n = target_positions. n: rounds; a round of gamma tokens has gamma + 1.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> verify_cost(trace, 5).value > 0
+    True
+    """
     source = plain if plain is not None and target_positions == 1 else trace
     return _time_of(source, target_positions).over(plain_step_ms(trace, plain))
 
 
 def loop_overhead(trace: Trace, plain: Trace | None = None) -> Estimate:
-    """o: what a round takes beside proposer, target and rule (median), over T_target(1). n: rounds."""
+    """o: what a round takes beside proposer, target and rule (median), over T_target(1). n: rounds.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> loop_overhead(trace).value > 0
+    True
+    """
     rounds = trace.rounds
     rest = rounds["ms_total"].to_numpy() - rounds["ms_propose"].to_numpy() - _target_ms(rounds)
     return median(rest).over(plain_step_ms(trace, plain))
@@ -72,6 +105,14 @@ def latency_by_sequence(trace: Trace) -> pd.DataFrame:
 
     ms_ttft: time to the first token: both prefills and the whole first round, all of whose tokens come at once.
     ms_tpot: time per token after the first, (ms_total - ms_ttft) / (tokens - 1); NaN for fewer than two tokens.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> latency_by_sequence(trace)[["id", "bucket", "tokens", "rounds"]].head(2)
+            id bucket  tokens  rounds
+    0  code-01   code      64      35
+    1  code-02   code      64      25
     """
     first = trace.rounds[trace.rounds["round"] == 0].set_index("sequence")["ms_total"]
     rounds = trace.rounds["sequence"].value_counts()

@@ -12,7 +12,14 @@ from specworkbench.trace import Trace
 
 
 def select(trace: Trace, sequences: Iterable[int]) -> Trace:
-    """The trace of these sequences alone, renumbered 0, 1, ... in the order given."""
+    """The trace of these sequences alone, renumbered 0, 1, ... in the order given.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> [entry["id"] for entry in select(trace, [4, 0]).sequences]
+    ['structured-01', 'code-01']
+    """
     chosen = list(sequences)
     if outside := [index for index in chosen if not 0 <= index < len(trace.sequences)]:
         raise InputError(f"there is no sequence {outside[0]}; the trace has {len(trace.sequences)}, from 0 on")
@@ -27,6 +34,12 @@ def by_bucket(trace: Trace, named: Callable[[str], str] = str) -> dict[str, Trac
     """{bucket: the trace of its sequences}, in the order in which buckets first occur.
 
     named: the name under which a bucket goes; several of one name are one.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> {bucket: len(part.sequences) for bucket, part in by_bucket(trace).items()}
+    {'code': 2, 'prose': 2, 'structured': 2}
     """
     members: dict[str, list[int]] = {}
     for index, sequence in enumerate(trace.sequences):

@@ -26,6 +26,9 @@ class Needs:
 
     hidden_layers: indices into transformers' hidden states (0 the embeddings, -1 the last, after the norm);
     rows: the target's processed rows of the last round; cache: the target's own KV cache.
+
+    >>> Needs(hidden_layers=(-1,), cache=True)
+    Needs(hidden_layers=(-1,), rows=False, cache=True)
     """
 
     hidden_layers: tuple[int, ...] = ()
@@ -44,6 +47,12 @@ class Context:
     context, the others after each node; cache: the target's cache, holding every token but the last; these three
     only when needed. longest: tokens the sequence may reach, guesses of its last round included (0: not known).
     stop_below: a guess that the draft is less sure of than that is the last of its round (0: none), see `draw_chain`.
+
+    >>> import torch
+    >>> from specworkbench.engine import Sampler, SamplingSettings
+    >>> context = Context([5, 7, 9], 3, Sampler(SamplingSettings()), torch.device("cpu"), vocab_size=16)
+    >>> context.tokens[-1], context.round
+    (9, 0)
     """
 
     tokens: list[int]
@@ -78,6 +87,10 @@ class Proposal:
     parent precedes its children, and siblings stand in the order in which they are to be tried. A sampled node i is
     drawn with uniform i of the draft stream (`choose.draw(..., at=)`), from a row that may depend on its ancestors and
     earlier siblings and on nothing else.
+
+    >>> import torch
+    >>> Proposal(torch.tensor([4, 8]), probs=torch.full((2, 16), 1 / 16)).tokens.tolist()
+    [4, 8]
     """
 
     tokens: torch.Tensor
@@ -117,6 +130,13 @@ class Verdict:
     before (in a tree: given that its parent is kept and its earlier siblings are refused); flags: (n,) bools, whether
     its uniform fell below that; path: (n,) int64, the nodes of a tree that are kept, from the context on, then -1; None
     for a chain, whose first nodes are kept; summary: what `summarised` gives for it, where it was computed along.
+
+    >>> from specworkbench.engine import decode, load_model, make_proposer
+    >>> target, proposer, rounds = load_model("embedded"), make_proposer("ngram"), []
+    >>> result = decode("a b a b", target=target, proposer=proposer, max_new_tokens=8, on_round=rounds.append)
+    >>> verdict = rounds[0].verdict
+    >>> verdict.accepted.item() == rounds[0].decision.accepted, verdict.accept_probs.shape == verdict.flags.shape
+    (True, True)
     """
 
     accepted: torch.Tensor
@@ -145,6 +165,10 @@ class Decision:
     proposed: the guesses; accepted: how many were kept; next_token: the corrected, bonus or plain token; emitted: how
     many of accepted + 1 tokens reached the output (EOS, a stop string or a limit may cut). Of a tree also parents, as
     in `Proposal`, and path: the nodes that were kept, from the context on; both None for a chain.
+
+    >>> decision = Decision(proposed=[4, 8, 2], accepted=1, next_token=6, emitted=2)
+    >>> decision.proposed[: decision.accepted] + [decision.next_token]
+    [4, 6]
     """
 
     proposed: list[int]
@@ -199,6 +223,10 @@ class Proposer(Described):
     weights_optional, whether it does without as well; default_weights, what it uses with the embedded target when none
     are named; drafts_trees, whether its proposals may be trees (one that drafts either, by its settings, sets it on the
     instance); instrument, that it is for checking formulas, not for speed: a report leaves it out unless it is named.
+
+    >>> from specworkbench.engine import PROPOSERS
+    >>> issubclass(PROPOSERS["ngram"], Proposer), PROPOSERS["ngram"].weights
+    (True, '')
     """
 
     role = "proposer"
@@ -274,6 +302,10 @@ class Verifier(Described):
 
     lossless: whether it keeps the target's distribution; greedy_only: whether only at temperature 0; judges_trees:
     whether proposals may be trees; summary and paper, in words, for whoever chooses one.
+
+    >>> from specworkbench.engine import VERIFIERS
+    >>> [name for name, rule in VERIFIERS.items() if not rule.lossless]
+    ['lenient', 'ensemble', 'typical']
     """
 
     role = "rule"

@@ -41,6 +41,9 @@ def load_model(
     quantisation: none, or int8: weights are put into int8 once they are loaded, on the CPU (`engine.quantised`); such a
     model is forwarded by transformers, whatever `fused` says.
     Raises `InputError` for a name, folder, dtype, device, engine or quantisation that cannot be used.
+
+    >>> load_model("embedded/draft-s").parameters < load_model("embedded").parameters
+    True
     """
     if engine not in ENGINES:
         raise InputError(f"there is no engine {engine!r}; choose one of {', '.join(ENGINES)}")
@@ -82,7 +85,12 @@ def quiet_transformers() -> None:
 def load_pair(
     target: str = EMBEDDED, draft: str = f"{EMBEDDED}/draft-m", **options: Any
 ) -> tuple[LanguageModel, LanguageModel]:
-    """A target and a draft with the same vocabulary, loaded with the same options as `load_model`."""
+    """A target and a draft with the same vocabulary, loaded with the same options as `load_model`.
+
+    >>> target, draft = load_pair("embedded", "embedded/draft-m")
+    >>> draft.vocab_size == target.vocab_size
+    True
+    """
     pair = load_model(target, **options), load_model(draft, **options)
     check_same_vocabulary(*pair)
     return pair
@@ -92,6 +100,9 @@ def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
     """Compare the two vocabularies token by token; padding rows of the output matrices do not count.
 
     Raises `InputError` naming the first difference.
+
+    >>> target, draft = load_pair("embedded", "embedded/draft-s")
+    >>> check_same_vocabulary(target, draft)
     """
     ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
     if ours == theirs:
@@ -106,7 +117,11 @@ def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
 
 
 def embedded_names() -> list[str]:
-    """Names of the models shipped with the workbench, the target first. Heads are none."""
+    """Names of the models shipped with the workbench, the target first. Heads are none.
+
+    >>> embedded_names()
+    ['embedded', 'embedded/draft-m', 'embedded/draft-s']
+    """
     folders = [path.parent for path in sorted(embedded_dir().glob("*/config.json"))]
     drafts = [folder.name for folder in folders if folder.name != "target" and not head_kind(read_config(folder))]
     return [EMBEDDED, *(f"{EMBEDDED}/{draft}" for draft in drafts)]

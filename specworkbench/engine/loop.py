@@ -36,6 +36,9 @@ class DecodeSettings:
     min_new_tokens: so many tokens are out before EOS may come (see `MinimumLength`); without effect where no EOS ends
     the sequence. Raises `InputError` for a gamma or a number of new tokens below 1, and for a minimum that is negative
     or above the maximum.
+
+    >>> DecodeSettings(gamma=2, max_new_tokens=8).sampling.temperature
+    1.0
     """
 
     gamma: int = 4
@@ -63,7 +66,13 @@ class DecodeSettings:
 
 
 class Sequence:
-    """One sequence being decoded: its context, the target's cache, and the rounds that move both forward."""
+    """One sequence being decoded: its context, the target's cache, and the rounds that move both forward.
+
+    >>> from specworkbench.engine import Decoder, load_model
+    >>> sequence = Decoder(load_model("embedded"), settings=DecodeSettings(max_new_tokens=3)).start("a b a b")
+    >>> [one.decision.next_token for one in decode_rounds(sequence)] == sequence.output
+    True
+    """
 
     def __init__(
         self,
@@ -277,7 +286,14 @@ class Sequence:
 
 
 def decode_rounds(sequence: Sequence) -> Iterator[Round]:
-    """Prefill, then rounds until the sequence stops."""
+    """Prefill, then rounds until the sequence stops.
+
+    >>> from specworkbench.engine import Decoder, load_model, make_proposer
+    >>> decoder = Decoder(load_model("embedded"), make_proposer("ngram"), settings=DecodeSettings(max_new_tokens=8))
+    >>> sequence = decoder.start("a b a b")
+    >>> sum(one.decision.emitted for one in decode_rounds(sequence))
+    8
+    """
     sequence.prefill()
     while True:
         step = sequence.round()

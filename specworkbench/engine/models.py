@@ -48,6 +48,11 @@ class LanguageModel:
     of the output matrix are cut off), max_context (tokens), eos_ids. fused: use `engine.fused` where it can be;
     products: on the CPU, compute products of few rows by the fastest forms (`engine.products`), in the model itself
     where it is not fused. Both are in `options`, for whoever loads a draft in the same way.
+
+    >>> from specworkbench.engine import load_model
+    >>> target = load_model("embedded")
+    >>> target.name, target.vocab_size, target.max_context, target.parameters
+    ('embedded', 4096, 1024, 6557952)
     """
 
     def __init__(

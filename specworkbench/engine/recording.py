@@ -59,6 +59,12 @@ class TraceRecorder:
     """Receives rounds, gives a trace. capture: none (scalars only), top-k or full rows; see `trace.schema`.
 
     compiled: what measures rounds one by one, where it has a compiled form for them.
+
+    >>> from specworkbench.engine import Decoder, DecodeSettings, decode_rounds, load_model, make_proposer
+    >>> decoder = Decoder(load_model("embedded"), make_proposer("ngram"), settings=DecodeSettings(max_new_tokens=8))
+    >>> recorder = TraceRecorder(capture="top-k", top_k=4)
+    >>> for one in decode_rounds(decoder.start("a b a b")):
+    ...     recorder.record(one)
     """
 
     def __init__(self, capture: str = "none", top_k: int = 32, compiled: CompiledRound | None = None):

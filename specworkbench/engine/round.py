@@ -17,6 +17,14 @@ class Round:
     gamma: tokens wanted, by the settings or a controller; asked: what of these fitted; target_probs: (n + 1, vocab);
     decision: the verdict on the host; stop_reason: None while decoding goes on; times: ms by phase and 'total'; cache
     sizes after the round.
+
+    >>> from specworkbench.engine import decode, load_model, make_proposer
+    >>> target, proposer, rounds = load_model("embedded"), make_proposer("ngram"), []
+    >>> result = decode("a b a b", target=target, proposer=proposer, max_new_tokens=8, on_round=rounds.append)
+    >>> rounds[0].index, tuple(rounds[0].target_probs.shape) == (len(rounds[0].proposal.tokens) + 1, target.vocab_size)
+    (0, True)
+    >>> sorted(rounds[0].times)
+    ['accept', 'propose', 'rollback', 'total', 'verify']
     """
 
     sequence: int

@@ -34,7 +34,11 @@ OnRound = Callable[[Round], bool | None]
 
 @dataclass(frozen=True)
 class DecodeResult:
-    """One decoded sequence: text, output token ids (EOS included), why it stopped, the trace (None if not recorded)."""
+    """One decoded sequence: text, output token ids (EOS included), why it stopped, the trace (None if not recorded).
+
+    >>> DecodeResult("ab", [5, 7], "length").trace is None
+    True
+    """
 
     text: str
     token_ids: list[int]
@@ -48,6 +52,14 @@ class Decoder:
     controller: who chooses gamma before each round, see `engine.controllers`; at most the gamma of the settings.
     capture: None records nothing; otherwise none (scalars), top-k or full, as in `trace.schema`.
     Raises `InputError` for settings that do not fit together.
+
+    >>> from specworkbench.engine import load_model, make_proposer
+    >>> settings = DecodeSettings(max_new_tokens=8)
+    >>> decoder = Decoder(load_model("embedded"), make_proposer("ngram"), settings=settings)
+    >>> [len(decoder.run(prompt).token_ids) for prompt in ("def mean(values):", "import os")]
+    [8, 8]
+    >>> len(decoder.trace().sequences)
+    2
     """
 
     def __init__(
@@ -204,6 +216,13 @@ def decode(
     Keywords are those of `DecodeSettings` (gamma, max_new_tokens, min_new_tokens, sampling, draft_sampling, stop,
     ignore_eos) and of `Decoder` (rule, controller, seed, capture, top_k_captured, chat). `on_round` sees each round and
     stops by returning False.
+
+    >>> from specworkbench.engine import decode, load_pair, make_proposer
+    >>> target, draft = load_pair("embedded", "embedded/draft-s")
+    >>> proposer, rounds = make_proposer("draft_model", target=target, draft=draft), []
+    >>> result = decode("def mean():", target=target, proposer=proposer, max_new_tokens=16, on_round=rounds.append)
+    >>> len(result.token_ids), result.stop_reason, len(result.trace.rounds) == len(rounds)
+    (16, 'length', True)
     """
     names = DecodeSettings.__dataclass_fields__
     settings = DecodeSettings(**{name: options.pop(name) for name in list(options) if name in names})

@@ -24,6 +24,9 @@ class SamplingSettings:
     top_p: smallest set of tokens with at least this mass, 1 keeps all; min_p: drops tokens below min_p times the
     largest probability, 0 keeps all; repetition_penalty: divides positive and multiplies negative logits of every
     token already in prompt, output or block, 1 changes nothing. Raises `InputError` for values out of range.
+
+    >>> SamplingSettings(temperature=0.7, top_p=0.9).top_p
+    0.9
     """
 
     temperature: float = 1.0
@@ -123,7 +126,13 @@ class MinimumLength:
 
 
 class Sampler:
-    """Logits to probabilities under one `SamplingSettings` (and a minimum length), for rows of one block."""
+    """Logits to probabilities under one `SamplingSettings` (and a minimum length), for rows of one block.
+
+    >>> import torch
+    >>> sampler = Sampler(SamplingSettings(top_k=2))
+    >>> sampler(torch.log(torch.tensor([[0.5, 0.3, 0.2]]))).numpy().round(3)
+    array([[0.625, 0.375, 0.   ]])
+    """
 
     def __init__(
         self,

@@ -27,6 +27,13 @@ def acceptance(
     table: one row a position, as `analysis.acceptance_by_position` gives it: `position` (1, 2, ...), `acceptance` with
     the ends of its interval `low`, `high`, `survival` with `survival_low`, `survival_high` (probabilities), and the
     counts they rest on, `examined` (tokens) and `rounds`.
+
+    >>> from specworkbench import analysis
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> [series.name for series in acceptance(analysis.acceptance_by_position(trace)).data]
+    ['accepted, once examined', 'accepted together with all before it: S_j']
     """
     wanted = [column for columns in QUANTITIES.values() for column in columns[:3]]
     columns_of("acceptance", table, ("position", *QUANTITIES, *wanted))

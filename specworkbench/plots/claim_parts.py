@@ -30,6 +30,12 @@ def claim_parts(
     table: `part` (text), `effect`, `low`, `high` (in the unit of `effect`), `n` (prompts), `verdict` (a key of
     `palette.VERDICTS`). low, high: the region in which the claim is right, shaded; infinite where it has no edge.
     effect: the name of the axis.
+
+    >>> import pandas as pd
+    >>> rows = [("eagle", 1.4, 1.2, 1.6, 36, "holds here"), ("ngram", 1.0, 0.9, 1.1, 36, "not decidable here")]
+    >>> table = pd.DataFrame(rows, columns=["part", "effect", "low", "high", "n", "verdict"])
+    >>> claim_parts(table, low=1.0, effect="speedup").layout.xaxis.title.text
+    'speedup'
     """
     columns_of("claim_parts", table, COLUMNS)
     table = table.assign(place=range(len(table)))

@@ -28,6 +28,12 @@ def distribution(
     table: one row a token, the last one for all others together, so that p and q each sum to 1: `label` (text), `p`,
     `q`, `overlap` = min(p, q) and `residual` = max(p - q, 0) (probabilities; null where nothing was proposed), `mark`
     (an outcome, for the tokens the round is about; empty otherwise).
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"label": ["a", "b", "all others"], "p": [0.5, 0.3, 0.2], "q": [0.2, 0.6, 0.2]})
+    >>> table["overlap"], table["residual"] = table[["p", "q"]].min(axis=1), (table["p"] - table["q"]).clip(lower=0)
+    >>> [series.name for series in distribution(table.assign(mark=["", "rejected", ""])).data]
+    ['residual max(p − q, 0)', 'p (target)', 'q (draft)', 'overlap min(p, q)']
     """
     columns_of("distribution", table, COLUMNS)
     proposed = bool(table["q"].notna().any())

@@ -27,6 +27,11 @@ def e_race(
 
     table: `name`, `tokens` (judged so far), `log_e` (natural logarithm; infinite after a token that the target cannot
     say, drawn above everything else).
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"name": "swapped", "tokens": [0, 100, 200], "log_e": [0.0, 2.1, 5.3]})
+    >>> [series.name for series in e_race(table, level=0.01).data]
+    ['swapped']
     """
     columns_of("e_race", table, COLUMNS)
     threshold = -math.log10(level)

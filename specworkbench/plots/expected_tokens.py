@@ -24,6 +24,15 @@ def expected_tokens(
 
     measured: `gamma`, `block_efficiency`, `low`, `high` (tokens per round), and `series` where there are several.
     theory: `gamma`, `alpha`, `expected_tokens`; one curve for each alpha, named by `series` where the table has it.
+
+    >>> import pandas as pd
+    >>> from specworkbench import theory
+    >>> measured = pd.DataFrame({"gamma": [2, 4], "block_efficiency": [2.1, 2.6]})
+    >>> measured = measured.assign(low=[2.0, 2.4], high=[2.2, 2.8])
+    >>> curve = pd.DataFrame({"gamma": range(1, 6), "alpha": 0.66})
+    >>> curve["expected_tokens"] = theory.expected_tokens(curve["alpha"], curve["gamma"])
+    >>> len(expected_tokens(measured, curve).data)
+    2
     """
     columns_of("expected_tokens", measured, MEASURED)
     columns_of("expected_tokens", theory, THEORY)

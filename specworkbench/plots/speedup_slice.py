@@ -26,6 +26,13 @@ def speedup_slice(
 
     line: `x`, `value`, `ideal`. points: `label`, `x`, `measured`, `low`, `high`. over: "alpha" or "gamma", what x is.
     The line at 1 is plain decoding. name: of the value.
+
+    >>> import pandas as pd
+    >>> from specworkbench import theory
+    >>> line = pd.DataFrame({"x": [1, 2, 4, 8]})
+    >>> line["value"], line["ideal"] = theory.speedup(0.8, line["x"], 0.1), theory.expected_tokens(0.8, line["x"])
+    >>> len(speedup_slice(line, over="gamma").data)
+    2
     """
     columns_of("speedup_slice", line, LINE)
     figure = go.Figure(

@@ -32,6 +32,15 @@ def speedup_surface(
 
     cells: `alpha`, `gamma`, `value`, a full grid. lines: `level`, `gamma`, `alpha`, in order of gamma. points: `label`,
     `alpha`, `gamma`, `measured`. name: of the value, when hovering.
+
+    >>> import pandas as pd
+    >>> from specworkbench import theory
+    >>> pairs = [(alpha, gamma) for alpha in (0.2, 0.5, 0.8) for gamma in (1, 2, 4)]
+    >>> cells = pd.DataFrame(pairs, columns=["alpha", "gamma"])
+    >>> cells["value"] = theory.speedup(cells["alpha"], cells["gamma"], 0.3)
+    >>> lines = pd.DataFrame({"level": 1.0, "gamma": [1, 2, 4], "alpha": theory.break_even_alpha([1, 2, 4], 0.3)})
+    >>> speedup_surface(cells, lines).data[0].type
+    'heatmap'
     """
     columns_of("speedup_surface", cells, CELLS)
     columns_of("speedup_surface", lines, LINES)

@@ -37,6 +37,12 @@ def study_grid(
     facet: a panel each value, all with the same axes. Points of a series are joined by a line where x holds numbers and
     no two share one. cell: a column that says in words which cell a point is, when there is one. reference: a
     horizontal line. Rows without y are left out.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"gamma": [2, 4, 2, 4], "proposer": ["eagle", "eagle", "ngram", "ngram"]})
+    >>> table["speedup"] = [1.4, 1.5, 1.2, 1.3]
+    >>> [series.name for series in study_grid(table, x="gamma", y="speedup", color="proposer", reference=1.0).data]
+    ['eagle', 'ngram']
     """
     columns_of("study_grid", table, tuple(name for name in (x, y, low, high, color, facet) if name))
     table = table[table[y].notna()]

@@ -19,6 +19,9 @@ def block_kept(ratios: ArrayLike) -> np.ndarray:
     """(..., gamma) b_i = min(1, b_(i-1) p(x_i)/q(x_i)), b_0 = 1: P(tau >= i | x_1..x_i).
 
     ratios: (..., gamma) p(x_i)/q(x_i), 0 or more.
+
+    >>> block_kept([2.0, 0.25, 1.5])
+    array([1.   , 0.25 , 0.375])
     """
     ratios = np.atleast_1d(ratio("ratios", ratios))
     kept, so_far = np.empty(ratios.shape), np.ones(ratios.shape[:-1])
@@ -29,7 +32,11 @@ def block_kept(ratios: ArrayLike) -> np.ndarray:
 
 
 def block_residual(kept: ArrayLike, p: ArrayLike, q: ArrayLike) -> float | np.ndarray:
-    """(...) r_i = sum_v max(b_i p(v) - q(v), 0), p and q: (..., vocab) the rows after i guesses; kept: (...) b_i."""
+    """(...) r_i = sum_v max(b_i p(v) - q(v), 0), p and q: (..., vocab) the rows after i guesses; kept: (...) b_i.
+
+    >>> block_residual(0.5, [0.5, 0.5], [0.25, 0.75])
+    0.0
+    """
     kept, (p, q) = probability("kept", kept), row_pair(p, q)
     return scalar_or_array(np.maximum(kept[..., None] * p - q, 0.0).sum(axis=-1))
 
@@ -38,6 +45,9 @@ def block_thresholds(kept: ArrayLike, residual: ArrayLike) -> np.ndarray:
     """(..., gamma) h_i = r_i / (r_i + 1 - b_i), and h_gamma = b_gamma; 0 where r_i = 0.
 
     kept: (..., gamma) b_1..b_gamma; residual: (..., gamma - 1) r_1..r_(gamma - 1).
+
+    >>> block_thresholds([1.0, 0.5], [0.25])
+    array([1. , 0.5])
     """
     kept, residual = np.atleast_1d(probability("kept", kept)), np.atleast_1d(probability("residual", residual))
     if residual.shape[-1] != kept.shape[-1] - 1:
@@ -53,6 +63,9 @@ def block_lengths(thresholds: ArrayLike) -> np.ndarray:
     """(..., gamma + 1) P(tau = 0), .., P(tau = gamma) of one block: h_i prod_(k > i) (1 - h_k), with h_0 = 1.
 
     Derived from tau = max{i : u_i < h_i}, uniforms independent.
+
+    >>> block_lengths([1.0, 0.5])
+    array([0. , 0.5, 0.5])
     """
     thresholds = np.atleast_1d(probability("thresholds", thresholds))
     ends = np.ones((*thresholds.shape[:-1], 1))

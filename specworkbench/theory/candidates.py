@@ -20,6 +20,9 @@ def independent_acceptance(p: ArrayLike, q: ArrayLike, k: int) -> float:
 
     SpecInfer, Miao et al. 2023, Algorithm 2: accept x with min(1, r(x)/q(x)), else r <- max(0, r - q), normalised. What
     is left of p after i refusals does not depend on which children they were, hence the product (derived).
+
+    >>> [independent_acceptance([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], k) for k in (1, 2)]
+    [0.75, 0.8125]
     """
     left, q = _pair(p, q)
     refused = 1.0
@@ -34,6 +37,9 @@ def distinct_acceptance(p: ArrayLike, q: ArrayLike, k: int) -> float:
 
     Recursive rejection, Jeon et al. 2024 (arXiv 2402.14160), and Sequoia, Chen et al. 2024 (arXiv 2402.12374): the i-th
     child comes from q without the ones before, normalised, and that row is what it is judged by and what r loses.
+
+    >>> [distinct_acceptance([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], k) for k in (1, 2, 3)]
+    [0.75, 0.875, 1.0]
     """
     return _distinct(*_pair(p, q), _children(k))
 
@@ -43,13 +49,20 @@ def certain_acceptance(p: ArrayLike, q: ArrayLike, k: int) -> float:
 
     As in EAGLE-2 (Li et al. 2024): a child that was not drawn has a one-hot q, is accepted with r(x), and zeroes r
     there when refused; together they are kept with the p that they have (derived).
+
+    >>> [certain_acceptance([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], k) for k in (1, 2, 3)]
+    [0.25, 0.75, 1.0]
     """
     p, q = _pair(p, q)
     return float(p[np.argsort(-q, kind="stable")[: _children(k)]].sum())
 
 
 def k_seq_beta(p: ArrayLike, q: ArrayLike, rho: float) -> float:
-    """beta(rho) = sum_x min(q(x), p(x)/rho): how often K-SEQ accepts one child. rho: 1 or more."""
+    """beta(rho) = sum_x min(q(x), p(x)/rho): how often K-SEQ accepts one child. rho: 1 or more.
+
+    >>> k_seq_beta([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], rho=1)
+    0.75
+    """
     p, q = _pair(p, q)
     return float(np.minimum(q, p / float(positive("rho", rho))).sum())
 
@@ -59,6 +72,9 @@ def k_seq_rho(p: ArrayLike, q: ArrayLike, k: int) -> float:
 
     SpecTr, Sun et al. 2023 (arXiv 2310.15141), Algorithm 2: with a smaller rho the residual would be negative
     somewhere, a greater one accepts less. Where p and q have nothing in common every rho solves it; 1 is returned.
+
+    >>> round(k_seq_rho([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], 2), 4)
+    1.3904
     """
     p, q = _pair(p, q)
     k = _children(k)
@@ -76,6 +92,9 @@ def k_seq_acceptance(p: ArrayLike, q: ArrayLike, k: int) -> float:
     """p_acc = 1 - (1 - beta)^k = rho beta: k independent children, each accepted with min(1, p(x)/(rho q(x))).
 
     SpecTr, Sun et al. 2023; at least 1 - (1 - 1/k)^k, which is above 1 - 1/e, of `transport_bound`.
+
+    >>> round(k_seq_acceptance([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], 2), 4)
+    0.8476
     """
     return 1.0 - (1.0 - k_seq_beta(p, q, k_seq_rho(p, q, k))) ** _children(k)
 
@@ -84,6 +103,9 @@ def k_seq_residual(p: ArrayLike, q: ArrayLike, k: int) -> np.ndarray:
     """(vocab,) the row to draw from when all k are refused: (p - min(q, p/rho) p_acc/beta) / (1 - p_acc).
 
     SpecTr, Sun et al. 2023, Algorithm 2. p itself where all are always refused or never.
+
+    >>> k_seq_residual([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], 2).round(4)
+    array([1., 0., 0.])
     """
     p, q = _pair(p, q)
     rho, accepted = k_seq_rho(p, q, k), k_seq_acceptance(p, q, k)
@@ -99,6 +121,9 @@ def transport_bound(p: ArrayLike, q: ArrayLike, k: int) -> float:
     The optimal transport of Sun et al. 2023 (SpecTr), by its dual over sets. Derived: as -x^k is concave, it lies below
     its tangent at the best set's q(H), and the set that minimises the tangent, all x with p(x)/q(x) below a threshold,
     is as good; so only the vocab + 1 sets in the order of p/q are tried.
+
+    >>> round(transport_bound([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], 2), 4)
+    0.9375
     """
     p, q = _pair(p, q)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -21,7 +21,12 @@ Rows = Callable[[Guesses], tuple[ArrayLike, ArrayLike]]
 
 
 def fixed_rows(p: ArrayLike, q: ArrayLike) -> Rows:
-    """Rows that depend on the position at most, not on the guesses. p, q: (vocab,), or (gamma, vocab) by position."""
+    """Rows that depend on the position at most, not on the guesses. p, q: (vocab,), or (gamma, vocab) by position.
+
+    >>> rows = fixed_rows([[0.5, 0.5], [0.25, 0.75]], [0.75, 0.25])
+    >>> rows((0,))
+    (array([0.25, 0.75]), array([0.75, 0.25]))
+    """
     p, q = row_pair(p, q)
     if max(p.ndim, q.ndim) > 2:
         raise InputError(f"p has shape {p.shape} and q {q.shape}; give one row, or one row a position")
@@ -37,6 +42,9 @@ def kept_survival(kept: Callable[[Guesses], ArrayLike], gamma: int) -> np.ndarra
 
     kept: the guesses so far to (vocab,) probabilities that a token is guessed and kept. Derived: the rule's decisions
     are independent, given the guesses.
+
+    >>> kept_survival(lambda guesses: [0.5, 0.25], 2)
+    array([0.75  , 0.5625])
     """
     found, chains = [], {(): 1.0}
     for _ in range(int(count("gamma", gamma))):
@@ -54,6 +62,9 @@ def token_survival(rows: Rows, gamma: int) -> np.ndarray:
     """(gamma,) S_j under the token rule, which guesses and keeps x with min(p(x), q(x)).
 
     Leviathan et al. 2023, Theorem 3.5, position by position. With rows that depend on nothing it is beta^j.
+
+    >>> token_survival(fixed_rows([0.5, 0.25, 0.25], [0.25, 0.25, 0.5]), 3)
+    array([0.75    , 0.5625  , 0.421875])
     """
     return kept_survival(lambda guesses: np.minimum(*row_pair(*rows(guesses))), gamma)
 
@@ -64,6 +75,9 @@ def block_survival(rows: Rows, gamma: int) -> np.ndarray:
     Sun et al. 2024 (arXiv 2403.10444), Algorithm 2 and its proof, P(tau >= j | x) = b_j. Written with
     m_j(x_1..x_j) = q(x_1..x_j) b_j, which is min(q(x_1..x_j), m_(j-1) p(x_j | x_1..x_(j-1))), so that S_j = sum m_j:
     at least the token rule's sum of prod min(p, q), at most 1 - TV of the two laws of j tokens.
+
+    >>> block_survival(fixed_rows([0.5, 0.25, 0.25], [0.25, 0.25, 0.5]), 3)
+    array([0.75   , 0.625  , 0.53125])
     """
     found, chains = [], {(): (1.0, 1.0)}
     for _ in range(int(count("gamma", gamma))):
@@ -83,6 +97,9 @@ def overlap_survival(rows: Rows, gamma: int) -> np.ndarray:
 
     Derived: kept guesses of a lossless rule are at most as probable as under either law, so at most min(p, q) of the
     whole prefix (Sun et al. 2024 start from the same coupling).
+
+    >>> overlap_survival(fixed_rows([0.5, 0.25, 0.25], [0.25, 0.25, 0.5]), 3)
+    array([0.75    , 0.6875  , 0.609375])
     """
     found, chains = [], {(): (1.0, 1.0)}
     for _ in range(int(count("gamma", gamma))):

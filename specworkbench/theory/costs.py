@@ -40,6 +40,9 @@ def round_cost(
 
     verify_cost: v(gamma + 1). Left alone the keywords give Leviathan et al. 2023, Theorem 3.8's gamma c + 1. It takes
     proposer, target and loop to work one after the other; what overlaps in time is to be left out of o.
+
+    >>> round_cost(4, 0.25), round_cost(4, 0.25, verify_cost=1.5, overhead=0.125)
+    (2.0, 2.625)
     """
     gamma, c = count("gamma", gamma), cost("c", c)
     return scalar_or_array(gamma * c + positive_cost("verify_cost", verify_cost) + cost("overhead", overhead))
@@ -52,6 +55,9 @@ def implied_tokens(
 
     `theory.speedup` solved for E[N]: what a report that gives only times says about acceptance. A value above
     gamma + 1 says that the costs are not those of the report.
+
+    >>> implied_tokens(1.5, 4, 0.25, verify_cost=1.5, overhead=0.125)
+    3.9375
     """
     steps = round_cost(gamma, c, verify_cost=verify_cost, overhead=overhead)
     return scalar_or_array(positive("speedup", speedup) * steps)
@@ -71,6 +77,9 @@ def batched_speedup(
     step; draft_time T_d(B), the proposer's per token proposed; verify_time T_t(B, gamma + 1); overhead_time T_o. Plain
     and speculative decoding have the same B, and no sequence waits for another: rounds start together, and each keeps
     its own accepted length. With times over T_t(B, 1) it is the cost-aware form of `theory.speedup`.
+
+    >>> batched_speedup(3.0, 4, plain_time=[20, 22, 40], draft_time=[2, 2.5, 4], verify_time=[22, 32, 130]).round(2)
+    array([2.  , 1.57, 0.82])
     """
     tokens, gamma = tokens_per_round("expected_tokens", expected_tokens), count("gamma", gamma)
     spent = gamma * duration("draft_time", draft_time) + positive("verify_time", verify_time)

@@ -13,6 +13,11 @@ def expected_tokens(alpha: ArrayLike, gamma: ArrayLike) -> float | np.ndarray:
     """E[N], tokens per round: (1 - alpha^(gamma + 1)) / (1 - alpha), and gamma + 1 for alpha = 1.
 
     Leviathan et al. 2023, Eq. 1. N is the verdict length: accepted tokens and the one the rule draws.
+
+    >>> round(expected_tokens(0.8, 4), 4)
+    3.3616
+    >>> expected_tokens([0.0, 0.5, 1.0], 2)
+    array([1.  , 1.75, 3.  ])
     """
     alpha, gamma = probability("alpha", alpha), count("gamma", gamma)
     return scalar_or_array(_expected_tokens(alpha, gamma))
@@ -26,6 +31,11 @@ def speedup(
     Leviathan et al. 2023, Theorem 3.8, E[N] / (gamma c + 1), with the keywords left alone. The cost-aware form
     (derived) takes verify_cost = v(gamma + 1) = T_target(gamma + 1) / T_target(1), and overhead, the loop's own time
     per round, in target steps.
+
+    >>> round(speedup(0.8, 4, 0.05), 3)
+    2.801
+    >>> round(speedup(0.8, 4, 0.05, verify_cost=1.3, overhead=0.1), 3)
+    2.101
     """
     steps = round_cost(gamma, c, verify_cost=verify_cost, overhead=overhead)
     return scalar_or_array(expected_tokens(alpha, gamma) / steps)
@@ -46,6 +56,11 @@ def optimal_gamma(
     token pays as long as alpha^gamma still counts. Cost-aware: verify_costs is v over n, as a number, a table v(1),
     v(2), .. or a function of n; overhead the loop's time per round in target steps. gamma = 0 is plain decoding, whose
     speedup is 1 and which pays no overhead. max_gamma: 64, or where a table of v ends.
+
+    >>> optimal_gamma(0.8, 0.05), optimal_gamma(0.8, 0.9)
+    (8, 0)
+    >>> optimal_gamma([0.5, 0.7, 0.9], 0.1, verify_costs=[1, 1.05, 1.1, 1.2, 1.4, 1.9])
+    array([2, 3, 3])
     """
     arrays = probability("alpha", alpha), cost("c", c), cost("overhead", overhead)
     alpha, c, overhead = np.broadcast_arrays(*arrays)
@@ -57,6 +72,9 @@ def operations_factor(alpha: ArrayLike, gamma: ArrayLike, c_hat: ArrayLike) -> f
     """Arithmetic operations per token, over those of plain decoding: (gamma c_hat + gamma + 1) / E[N].
 
     Leviathan et al. 2023, Theorem 3.11. c_hat: operations per token of the draft over those of the target.
+
+    >>> round(operations_factor(0.8, 4, 0.05), 3)
+    1.547
     """
     alpha, gamma, c_hat = probability("alpha", alpha), count("gamma", gamma), cost("c_hat", c_hat)
     return scalar_or_array((gamma * c_hat + gamma + 1) / _expected_tokens(alpha, gamma))
@@ -68,6 +86,9 @@ def alpha_from_counts(accepted: ArrayLike, rejected: ArrayLike) -> float | np.nd
     The maximum-likelihood estimate when a round stops at its first rejection or after gamma tokens (derived: the
     likelihood alpha^accepted (1 - alpha)^rejected). Dividing by the tokens proposed would count discarded ones as if
     they had been examined.
+
+    >>> alpha_from_counts(60, 20)
+    0.75
     """
     accepted, rejected = count("accepted", accepted), count("rejected", rejected)
     with np.errstate(invalid="ignore"):

@@ -14,6 +14,9 @@ def overlap(p: ArrayLike, q: ArrayLike) -> float | np.ndarray:
 
     Leviathan et al. 2023, Theorem 3.5 (Definition 3.1 calls it beta), under the token rule, with the q that the guess
     was really drawn from.
+
+    >>> overlap([0.5, 0.25, 0.25], [0.25, 0.25, 0.5])
+    0.75
     """
     p, q = row_pair(p, q)
     return scalar_or_array(np.minimum(1.0, np.minimum(p, q).sum(axis=-1)))
@@ -24,6 +27,9 @@ def alpha_from_rows(p: ArrayLike, q: ArrayLike) -> float:
 
     Leviathan et al. 2023, Corollary 3.6. Over the positions that were reached, it estimates the acceptance of examined
     positions with less variance than counting them does.
+
+    >>> alpha_from_rows([[0.5, 0.5], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]])
+    0.75
     """
     beta = np.asarray(overlap(p, q))
     if not beta.size:
@@ -38,6 +44,9 @@ def acceptance_z(accepted: ArrayLike, beta: ArrayLike) -> float:
     martingale, whatever the dependence between positions. accepted: (positions,) true or false, beta: (positions,)
     their `overlap`. A test of the sampler for free: |z| above 4 hardly comes by chance. Where every beta is 0 or 1 it
     is 0 if every decision was the certain one, and infinite otherwise.
+
+    >>> round(acceptance_z([True, True, False, True], [0.9, 0.8, 0.5, 0.6]), 2)
+    0.23
     """
     accepted, beta = probability("accepted", accepted), probability("beta", beta)
     if accepted.shape != beta.shape or accepted.ndim != 1:

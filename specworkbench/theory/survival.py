@@ -17,6 +17,9 @@ def survival_from_acceptance(acceptance: ArrayLike) -> np.ndarray:
     """S_j = a_1 a_2 .. a_j, (..., gamma): a_j the acceptance probability at position j, given that it was examined.
 
     The chain rule of probability, so that it needs no independence either; a_j = alpha gives alpha^j.
+
+    >>> survival_from_acceptance([0.75, 0.5, 0.5])
+    array([0.75  , 0.375 , 0.1875])
     """
     return np.cumprod(np.atleast_1d(probability("acceptance", acceptance)), axis=-1)
 
@@ -26,6 +29,9 @@ def expected_tokens_survival(survival: ArrayLike) -> float | np.ndarray:
 
     Derived: N - 1 is a count, and its mean is the sum of its tail probabilities. With S_j = alpha^j this is Leviathan
     et al. 2023, Eq. 1.
+
+    >>> expected_tokens_survival([0.75, 0.5, 0.25])
+    2.5
     """
     return scalar_or_array(1.0 + np.sum(survival_rates("survival", survival), axis=-1))
 
@@ -37,6 +43,9 @@ def speedup_survival(
 
     The cost-aware speedup (derived, see `costs.round_cost`) without the assumption of independence. It still takes the
     costs to be the same in every round.
+
+    >>> speedup_survival([0.75, 0.5, 0.25], 0.125, verify_cost=1.125)
+    1.6666666666666667
     """
     survival = survival_rates("survival", survival)
     steps = round_cost(survival.shape[-1], c, verify_cost=verify_cost, overhead=overhead)
@@ -50,6 +59,9 @@ def optimal_gamma_survival(
 
     It takes S_j not to depend on gamma: what the first j guesses survive does not hang on how many follow. See
     `optimal_gamma` for the costs, and for gamma = 0.
+
+    >>> optimal_gamma_survival([0.75, 0.5, 0.125, 0.0625], 0.125)
+    2
     """
     survival = survival_rates("survival", survival)
     start = np.ones((*survival.shape[:-1], 1))

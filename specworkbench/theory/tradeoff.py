@@ -24,6 +24,9 @@ def break_even_c(
 
     Derived from S = E[N] / C. A cheaper proposer wins, a dearer one loses. Below 0 no proposer wins, not even one that
     costs nothing: its guesses do not bring what verifying them costs.
+
+    >>> break_even_c(0.5, 2), break_even_c(0.5, 2, verify_cost=1.25)
+    (0.375, 0.25)
     """
     gamma, tokens = guesses("gamma", gamma), expected_tokens(alpha, gamma)
     return scalar_or_array((tokens - positive_cost("verify_cost", verify_cost) - cost("overhead", overhead)) / gamma)
@@ -36,6 +39,11 @@ def break_even_alpha(
 
     Derived; found by bisection, as E[N] rises in alpha from 1 to gamma + 1. 0 where every alpha wins (the round costs
     no more than a plain step), NaN where none does (it costs more than gamma + 1 of them).
+
+    >>> round(break_even_alpha(4, 0.1), 4)
+    0.2871
+    >>> break_even_alpha([1, 2], 0.5, verify_cost=2)
+    array([nan,  1.])
     """
     gamma = guesses("gamma", gamma)
     gamma, steps = np.broadcast_arrays(gamma, round_cost(gamma, c, verify_cost=verify_cost, overhead=overhead))
@@ -55,6 +63,9 @@ def least_alpha(
 
     With the keywords left alone it is c (Leviathan et al. 2023, Corollary 3.9), reached with gamma = 1. Cost-aware: the
     least `break_even_alpha` over gamma (derived). For the keywords see `optimal_gamma`.
+
+    >>> round(least_alpha(0.1), 4)
+    0.1
     """
     gamma = np.arange(1, last_gamma(verify_costs, max_gamma) + 1)
     c, overhead = np.broadcast_arrays(cost("c", c), cost("overhead", overhead))
@@ -69,6 +80,9 @@ def guaranteed_speedup(alpha: ArrayLike, c: ArrayLike) -> float | np.ndarray:
 
     Leviathan et al. 2023, Corollary 3.9, with v = 1 and no overhead. At most 1 where alpha is no more than c: there
     the best is not to speculate.
+
+    >>> guaranteed_speedup(0.8, 0.2)
+    1.5
     """
     return scalar_or_array((1 + probability("alpha", alpha)) / (1 + cost("c", c)))
 
@@ -81,6 +95,9 @@ def gain_of_one_more(
     Derived. One more guess pays iff this is above 0; with the keywords left alone that is
     alpha^(gamma + 1) (gamma c + 1) > c E[N](gamma). verify_costs: v over n, see `optimal_gamma`. Here gamma = 0 is a
     speculative round without guesses, which pays v(1) and the overhead.
+
+    >>> gain_of_one_more(0.8, [1, 4, 8], 0.1).round(3)
+    array([ 0.397,  0.058, -0.056])
     """
     alpha, gamma = probability("alpha", alpha), count("gamma", gamma)
     now, then = (

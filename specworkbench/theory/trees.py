@@ -21,6 +21,9 @@ def node_values(accept: ArrayLike, parents: ArrayLike) -> np.ndarray:
 
     Derived by the chain rule, for any dependence on the path. With a draft's confidences in place of accept it is the
     value by which EAGLE-2 (Li et al. 2024) keeps the best m nodes.
+
+    >>> node_values([0.5, 0.25, 0.5], parents=[-1, -1, 0])
+    array([0.5 , 0.25, 0.25])
     """
     accept, parents = probability("accept", accept), _parents(parents)
     if accept.ndim == 0 or accept.shape[-1] != len(parents):
@@ -40,6 +43,9 @@ def expected_tokens_tree(accept: ArrayLike, parents: ArrayLike) -> float | np.nd
 
     Derived (Chen et al. 2024, Sequoia, maximise the same sum over trees). On a chain it is `expected_tokens_survival`
     of S_j, on one node a position with accept alpha Eq. 1.
+
+    >>> expected_tokens_tree([0.5, 0.25, 0.5], parents=[-1, -1, 0])
+    2.0
     """
     return scalar_or_array(1.0 + node_values(accept, parents).sum(axis=-1))
 

@@ -14,7 +14,11 @@ from specworkbench.theory.arguments import scalar_or_array, survival_rates
 
 
 def expected_rejected(survival: ArrayLike) -> float | np.ndarray:
-    """1 - S_gamma, guesses per round: a round rejects one guess, unless it accepts all."""
+    """1 - S_gamma, guesses per round: a round rejects one guess, unless it accepts all.
+
+    >>> expected_rejected([0.75, 0.5, 0.25])
+    0.75
+    """
     survival = survival_rates("survival", survival)
     return scalar_or_array(1.0 - survival[..., -1] if survival.shape[-1] else np.zeros(survival.shape[:-1]))
 
@@ -23,13 +27,20 @@ def expected_discarded(survival: ArrayLike) -> float | np.ndarray:
     """sum_j (S_(j-1) - S_j) (gamma - j) = sum_(j < gamma) (1 - S_j), guesses per round, S_0 = 1.
 
     A round that rejects position j discards the gamma - j after it.
+
+    >>> expected_discarded([0.75, 0.5, 0.25])
+    0.75
     """
     survival = survival_rates("survival", survival)
     return scalar_or_array(np.sum(1.0 - survival[..., :-1], axis=-1))
 
 
 def wasted_guesses(survival: ArrayLike) -> float | np.ndarray:
-    """gamma - sum_j S_j, guesses per round that do not become tokens: the rejected and the discarded together."""
+    """gamma - sum_j S_j, guesses per round that do not become tokens: the rejected and the discarded together.
+
+    >>> wasted_guesses([0.75, 0.5, 0.25])
+    1.5
+    """
     survival = survival_rates("survival", survival)
     return scalar_or_array(np.sum(1.0 - survival, axis=-1))
 
@@ -39,6 +50,9 @@ def wasted_positions(survival: ArrayLike) -> float | np.ndarray:
 
     A forward computes gamma + 1 rows and N of them become tokens: of the accepted guesses, and of the one the rule
     draws. Leviathan et al. 2023, Theorem 3.11 with c_hat = 0 counts the same as 1 / (1 - share) operations per token.
+
+    >>> wasted_positions([0.75, 0.5, 0.25])
+    0.375
     """
     survival = survival_rates("survival", survival)
     return scalar_or_array(np.sum(1.0 - survival, axis=-1) / (survival.shape[-1] + 1))

@@ -21,6 +21,10 @@ class TraceBuilder:
     """Collects rounds as they come; nothing is converted before `build`.
 
     Arrays and lists are kept by reference: the caller must not write to them afterwards.
+
+    >>> builder = TraceBuilder()
+    >>> len(builder), list(builder.build({"capture": "none"}).rounds.columns[:3])
+    (0, ['sequence', 'round', 'context_length'])
     """
 
     def __init__(self) -> None:

@@ -42,6 +42,14 @@ def save_trace(trace: Trace, path: str | os.PathLike) -> Path:
     """Write the trace to `path`, whole or not at all, and return the path.
 
     Folders on the way are made. Raises `InputError` where the file cannot be written.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.paths import traces_dir
+    >>> with TemporaryDirectory() as folder:
+    ...     path = save_trace(load_trace(traces_dir() / "quickstart.trace"), Path(folder) / "again.trace")
+    ...     print(path.name, len(load_trace(path).rounds))
+    again.trace 154
     """
     path = Path(path)
     if path.is_dir():
@@ -52,7 +60,12 @@ def save_trace(trace: Trace, path: str | os.PathLike) -> Path:
 
 
 def trace_bytes(trace: Trace) -> bytes:
-    """The file that `save_trace` writes, for whoever sends a trace elsewhere to be saved."""
+    """The file that `save_trace` writes, for whoever sends a trace elsewhere to be saved.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> trace_bytes(load_trace(traces_dir() / "quickstart.trace"))[:2]
+    b'PK'
+    """
     file = io.BytesIO()
     _write(trace, file)
     return file.getvalue()
@@ -63,6 +76,10 @@ def load_trace(path: str | os.PathLike, *, check: bool = True) -> Trace:
 
     Raises `InputError` with a sentence for a file that is missing, truncated, foreign, of a newer schema, without
     columns it must have, or whose trace breaks a contract.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> load_trace(traces_dir() / "quickstart.trace").manifest["rule"]
+    {'name': 'token', 'lossless': True}
     """
     path = Path(path)
     if path.is_dir():

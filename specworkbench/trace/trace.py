@@ -18,6 +18,13 @@ class Distribution:
     tokens: (k,) token ids by falling p; p: (k,) probabilities; q: (k,) probabilities, or None where no row was
     proposed (bonus and plain positions). `complete` is true when the k tokens are the whole vocabulary; otherwise
     `p_other` and `q_other` hold the mass that is not listed, so that every bar chart can still sum to 1.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> found = trace.distribution_of(trace.positions.iloc[0])
+    >>> round(float(found.p.sum() + found.p_other), 6), found.complete
+    (1.0, False)
     """
 
     tokens: np.ndarray
@@ -41,6 +48,16 @@ class Trace:
     manifest: what produced the trace (see `Manifest keys` in the package's docstring); rounds, positions: tables
     of `trace.schema`; distributions: table or None (capture 'none'); rows: {'target': (rows, vocab) float32,
     'draft': (rows, vocab) float32 with NaN rows where nothing was proposed} or None unless capture is 'full'.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> len(trace.sequences), len(trace.rounds), trace.manifest["rule"]
+    (6, 154, {'name': 'token', 'lossless': True})
+    >>> trace.positions[["round", "position", "outcome", "p", "q", "accept_prob", "u"]].head(2).round(3)
+       round  position   outcome      p      q  accept_prob      u
+    0      0         1  accepted  0.008  0.024        0.309  0.242
+    1      0         2  accepted  0.018  0.016        1.000  0.278
     """
 
     manifest: dict[str, Any]

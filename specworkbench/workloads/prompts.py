@@ -21,6 +21,9 @@ class Prompt:
 
     language is empty where a public question file does not say it; sub_category: SPEED-Bench's, else empty;
     later_turns: so many further questions of a conversation were left out.
+
+    >>> Prompt("mine-0", "code", "def mean(values):").bucket
+    'code'
     """
 
     id: str
@@ -47,6 +50,9 @@ def load_prompts(
     Raises InputError, with a sentence, for a file that cannot be read, a line that is no JSON object, of no known
     format or of another than the first, a key that is missing or no text, an empty prompt, an id used twice, an unknown
     bucket, and per_bucket below 1.
+
+    >>> [prompt.id for prompt in load_prompts("embedded", buckets="prose", per_bucket=2)]
+    ['prose-01', 'prose-02']
     """
     path = _locate(source)
     prompts = _parse(_read(path), path)
@@ -58,12 +64,20 @@ def load_prompts(
 
 
 def shipped_for(target: str) -> str:
-    """The shipped set that suits the target of that name."""
+    """The shipped set that suits the target of that name.
+
+    >>> shipped_for("embedded"), shipped_for("Qwen/Qwen2.5-Coder-1.5B")
+    ('embedded', 'general')
+    """
     return "embedded" if target.startswith("embedded") else "general"
 
 
 def buckets_of(prompts: Iterable[Prompt]) -> list[str]:
-    """The buckets of these prompts, each once, in the order in which they first appear."""
+    """The buckets of these prompts, each once, in the order in which they first appear.
+
+    >>> buckets_of(load_prompts("embedded"))
+    ['code', 'prose', 'structured']
+    """
     return list(dict.fromkeys(prompt.bucket for prompt in prompts))
 
 

@@ -28,6 +28,9 @@ def make_controller(text: str) -> Controller:
     """The controller by name, with settings if it has any, as NAME[,SETTING=VALUE...], such as `optimal,keep=0.8`.
 
     Raises `InputError` for an unknown controller or setting, and for a setting out of range.
+
+    >>> make_controller("optimal,keep=0.8").name
+    'optimal'
     """
     name, settings = split_settings(text)
     if name not in CONTROLLERS:

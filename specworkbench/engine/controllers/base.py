@@ -14,6 +14,10 @@ class Controller(Described):
     stop_below: guesses of which the draft is less sure than that are the last of their round (see `draw_chain`), 0 for
     none; the proposer must then be one that tells its doubt. uses_times: whether choices rest on measured times, so
     that the same seed need not give the same rounds again; each output follows the target all the same.
+
+    >>> from specworkbench.engine import make_controller
+    >>> isinstance(make_controller("heuristic"), Controller), make_controller("optimal").uses_times
+    (True, True)
     """
 
     role = "controller"

@@ -50,6 +50,9 @@ def make_proposer(
     draft: its weights, loaded, or their name (then the target must be given); when None, what it uses by default for
     this target (see `Proposer.default_for`). Raises `InputError` for an unknown name or setting, missing or unfit
     weights, or a setting out of range.
+
+    >>> make_proposer("ngram", min_n=2).name
+    'ngram'
     """
     kind = proposer_named(name)
     check_settings(kind, settings)

@@ -34,6 +34,12 @@ def make_verifier(rule: str | None, sampling: SamplingSettings, proposer: Propos
     By default `tree` for a proposer of trees, else `greedy` at temperature 0, `token` above. Raises `InputError` for an
     unknown rule or setting, for `greedy` at a temperature at which it would not be lossless, and for a rule of chains
     with a proposer of trees.
+
+    >>> from specworkbench.engine import SamplingSettings
+    >>> make_verifier(None, SamplingSettings(temperature=0)).name
+    'greedy'
+    >>> make_verifier("lenient,leniency=0.9", SamplingSettings()).lossless
+    False
     """
     trees = proposer is not None and proposer.drafts_trees
     if rule is None:
