@@ -9,7 +9,7 @@ import pytest
 
 import specworkbench
 
-PACKAGES = ("analysis", "engine", "plots", "theory", "trace", "workloads")
+PACKAGES = ("analysis", "engine", "experiments.claims", "plots", "theory", "trace", "workloads")
 ROOT = Path(specworkbench.__file__).parent
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)

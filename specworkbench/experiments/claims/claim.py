@@ -82,6 +82,9 @@ class Finding:
     """What came of a claim. effect, low, high, n: of the part that decides it, None where nothing was measured.
 
     level: of the intervals of all parts.
+
+    >>> Finding("mine", "not decidable here", "Two prompts were too few.").effect is None
+    True
     """
 
     claim: str
@@ -108,6 +111,10 @@ class Claim:
     (`studies_for`); experiment: what is done; effect: what number is judged, and its unit; region, quantifier (every or
     some): the rule; measure: from the studies' evidence, in the order of `studies`, to the effects; change: what would
     change the verdict.
+
+    >>> from specworkbench.experiments.claims import CLAIMS
+    >>> CLAIMS[0].name, CLAIMS[0].region, CLAIMS[0].studies
+    ('break-even', Region(low=1.75, high=2.25), ('proposers',))
     """
 
     name: str

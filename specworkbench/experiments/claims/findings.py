@@ -18,7 +18,12 @@ COLUMNS = ("claim", "verdict", "effect", "low", "high", "n", "part", "sentence")
 
 
 def evidence_in(folder: Path, claims: Iterable[Claim] = CLAIMS) -> dict[str, Evidence | None]:
-    """What there is of the studies of these claims in a folder, by their names. Raises `InputError` for no folder."""
+    """What there is of the studies of these claims in a folder, by their names. Raises `InputError` for no folder.
+
+    >>> from specworkbench.paths import claims_dir
+    >>> sorted(evidence_in(claims_dir() / "embedded"))[:3]
+    ['gamma', 'long-outputs', 'output-length']
+    """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; specworkbench claims --out DIR makes one")
     names = dict.fromkeys(name for claim in claims for name in claim.studies)
@@ -26,12 +31,23 @@ def evidence_in(folder: Path, claims: Iterable[Claim] = CLAIMS) -> dict[str, Evi
 
 
 def judge(evidence: Mapping[str, Evidence | None], claims: Iterable[Claim] = CLAIMS) -> list[Finding]:
-    """The findings of these claims on the evidence of their studies."""
+    """The findings of these claims on the evidence of their studies.
+
+    >>> from specworkbench.paths import claims_dir
+    >>> findings = judge(evidence_in(claims_dir() / "embedded"))
+    >>> [finding.claim for finding in findings if finding.verdict == "holds here"]
+    ['stronger-slower', 'retrieval', 'acceptance-alone']
+    """
     return [claim.judge(evidence) for claim in claims]
 
 
 def judge_folder(folder: Path, claims: Iterable[Claim] = CLAIMS) -> list[Finding]:
-    """The same of a folder of studies."""
+    """The same of a folder of studies.
+
+    >>> from specworkbench.paths import claims_dir
+    >>> {finding.claim: finding.verdict for finding in judge_folder(claims_dir() / "embedded")}["retrieval"]
+    'holds here'
+    """
     chosen = tuple(claims)
     return judge(evidence_in(folder, chosen), chosen)
 

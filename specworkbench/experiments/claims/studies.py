@@ -20,6 +20,9 @@ QUICK_TOKENS = 24
 def studies_for(target: str = EMBEDDED, drafts: Sequence[str] = (), quick: bool = False) -> dict[str, Study]:
     """By name. drafts: draft models of a target that is not the embedded one. quick: two prompts a bucket and few
     tokens, to see how it works. Raises `InputError` for drafts beside the embedded target, which has its own.
+
+    >>> studies_for()["gamma"].gamma
+    (1, 2, 3, 4, 5, 6, 8)
     """
     if target != EMBEDDED:
         found = _of_pair(target, drafts)
