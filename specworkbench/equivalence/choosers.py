@@ -81,6 +81,10 @@ class BranchingChooser:
     """A `Chooser` that branches. `accept` branches over all flags, `draw` over the indices of every row.
 
     cell: names the uniform of a decision: ("accept" or "draw", position) to a cell.
+
+    >>> chooser = BranchingChooser(Branches())
+    >>> chooser.accept(torch.tensor([0.25, 0.5])).tolist(), chooser.branches.weight
+    ([True, True], 0.125)
     """
 
     def __init__(self, branches: Branches, cell: Callable[[str, int], Hashable] = own_uniform):
@@ -116,6 +120,9 @@ def enumerate_paths(run: Callable[[BranchingChooser], Outcome]) -> Iterator[tupl
 
     Branches of weight zero are left out. The probabilities sum to 1. Raises `RuntimeError` when `run` depends on
     anything but its choices, such as state left over from the run before.
+
+    >>> list(enumerate_paths(lambda chooser: chooser.accept(torch.tensor([0.25, 0.5])).tolist()))
+    [([True, True], 0.125), ([True, False], 0.125), ([False, True], 0.375), ([False, False], 0.375)]
     """
     path: list[int] | None = []
     while path is not None:
@@ -129,6 +136,12 @@ class BranchingStreams:
     """What `Streams` is to real decoding, for enumeration: the decode loop runs on it unchanged.
 
     root: the chooser that `enumerate_paths` hands out; wiring: which uniform each decision of the rule reads.
+
+    >>> from specworkbench.equivalence import run, table_setup
+    >>> setup = table_setup(vocab=2, length=2, gamma=1)
+    >>> paths = list(enumerate_paths(lambda root: run(setup, BranchingStreams(root))))
+    >>> len(paths), len({output for output, _ in paths}), round(sum(weight for _, weight in paths), 9)
+    (6, 4, 1.0)
     """
 
     def __init__(self, root: BranchingChooser, wiring: Wiring = own_uniform):
@@ -157,6 +170,14 @@ class WiredStreams(Streams):
     """Real uniforms under a wiring: with `own_uniform` the uniforms of `Streams`, with a faulty one its faults.
 
     chooser: what decides by them for the rule.
+
+    >>> from specworkbench.equivalence.mutants.uniforms import one_uniform_for_all
+    >>> for wiring in (own_uniform, one_uniform_for_all):
+    ...     streams = WiredStreams(0, torch.device("cpu"), torch.float64, wiring)
+    ...     drafted = streams.for_proposer(0, 0, 3)[1]
+    ...     print(len(set(streams.for_verifier(0, 0, 3, drafted)[1].accept.tolist())))
+    3
+    1
     """
 
     def __init__(

@@ -51,6 +51,12 @@ class Evidence:
     guess: sum min(p, q) under the ratio rules, sum p q under equality; accepted: (n,) float64, 1 where that guess was
     accepted; both NaN where not guided or where the rule has no such probability (block, lossy rules).
     cell: (n,) int64 index into CELLS; cell_probs: (n, len(CELLS)) float64, the target's mass of each.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> from specworkbench.equivalence.power import evidence_of
+    >>> evidence = next(evidence_of(table_setup(length=8, gamma=2)))
+    >>> evidence.slot.tolist(), len(evidence[evidence.guided])
+    ([1, 2, 3, 1, 2, 3, 1, 2], 5)
     """
 
     sequence: np.ndarray

@@ -20,6 +20,12 @@ def product_law(target: LanguageModel, prompt: tuple[int, ...], settings: Decode
     """The law of the target by itself: the product of its rows, each from a fresh forward over the whole prefix.
 
     It shares the model and the sampler with the engine, and nothing of the decode loop, the caches or the rules.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup(vocab=2, length=2)
+    >>> law = product_law(setup.target, setup.prompt, setup.settings)
+    >>> {output: round(share, 3) for output, share in sorted(law.items())}
+    {(0, 0): 0.016, (0, 1): 0.339, (1, 0): 0.136, (1, 1): 0.509}
     """
     law: Law = {}
     unfinished = {(): 1.0}
@@ -61,7 +67,15 @@ def ends(target: LanguageModel, prompt: tuple[int, ...], output: tuple[int, ...]
 
 
 def decode_law(setup: Setup) -> Law:
-    """The law of the whole real decode loop with the real caches: one run for every way its choices can fall."""
+    """The law of the whole real decode loop with the real caches: one run for every way its choices can fall.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> right = table_setup(vocab=3)
+    >>> wrong = MUTANTS[0].apply(right)  # accepts every guess
+    >>> expected = product_law(right.target, right.prompt, right.settings)
+    >>> [round(total_variation(decode_law(setup), expected), 3) for setup in (right, wrong)]
+    [0.0, 0.194]
+    """
     law: Law = {}
     for output, weight in enumerate_paths(lambda root: run(setup, BranchingStreams(root, setup.wiring))):
         law[output] = law.get(output, 0.0) + weight
@@ -73,6 +87,11 @@ def decode_law_memoised(setup: Setup) -> Law:
 
     The state is what was emitted and what the target's cache holds. The draft's cache is filled anew each round; what
     is in it can change the draft only (`decode_law` has the real one).
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup(vocab=3)
+    >>> round(total_variation(decode_law_memoised(setup), decode_law(setup)), 9)
+    0.0
     """
 
     @cache
@@ -99,7 +118,12 @@ def one_round(
 
 
 def accepted_law(setup: Setup) -> list[float]:
-    """Probability of each accepted length 0..gamma in the first round, by enumeration of the real code."""
+    """Probability of each accepted length 0..gamma in the first round, by enumeration of the real code.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> [round(share, 3) for share in accepted_law(table_setup(gamma=2))]
+    [0.2, 0.208, 0.592]
+    """
 
     def first_round(root: BranchingChooser) -> int:
         sequence = setup.start(BranchingStreams(root, setup.wiring))
@@ -117,6 +141,11 @@ def slot_law(setup: Setup) -> dict[tuple[tuple[int, ...], int], dict[int, float]
 
     A slot 1..gamma + 1 is a place in a round; it counts where its token reaches the output. The probabilities are those
     of the joint event, so that over one key they sum to the probability that the slot is reached with this output.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> law = slot_law(table_setup(vocab=2, length=2, gamma=1))
+    >>> {key: round(sum(tokens.values()), 3) for key, tokens in sorted(law.items())}
+    {((), 1): 1.0, ((0,), 2): 0.355, ((1,), 1): 0.244, ((1,), 2): 0.401}
     """
     found: dict[tuple[tuple[int, ...], int], dict[int, float]] = {}
     states = {((), setup.prompt[:-1]): 1.0}
@@ -134,17 +163,29 @@ def slot_law(setup: Setup) -> dict[tuple[tuple[int, ...], int], dict[int, float]
 
 
 def total_variation(one: Law, other: Law) -> float:
-    """Half the sum of |difference|: the most by which two laws can disagree about any event."""
+    """Half the sum of |difference|: the most by which two laws can disagree about any event.
+
+    >>> total_variation({(0,): 0.5, (1,): 0.5}, {(0,): 0.25, (1,): 0.25, (2,): 0.25, (3,): 0.25})
+    0.5
+    """
     return sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys()) / 2
 
 
 def largest_difference(one: Law, other: Law) -> float:
-    """The largest |difference| at a single output."""
+    """The largest |difference| at a single output.
+
+    >>> largest_difference({(0,): 0.5, (1,): 0.5}, {(0,): 0.25, (1,): 0.25, (2,): 0.25, (3,): 0.25})
+    0.25
+    """
     return max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys())
 
 
 def first_tokens(law: Law) -> Law:
-    """The law of the first token alone."""
+    """The law of the first token alone.
+
+    >>> first_tokens({(0, 1): 0.25, (0, 2): 0.25, (1, 0): 0.5})
+    {(0,): 0.5, (1,): 0.5}
+    """
     first: Law = {}
     for output, weight in law.items():
         first[output[:1]] = first.get(output[:1], 0.0) + weight

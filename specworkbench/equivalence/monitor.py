@@ -41,6 +41,14 @@ class Monitor:
 
     rule: the name of the rule that the rounds claim to follow; rows: the rows to judge by, those that the rule was
     given unless told otherwise. Rows are reduced at once and never kept.
+
+    >>> from specworkbench.engine import decode_rounds
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup, monitor = table_setup(length=8), Monitor("token")
+    >>> for step in decode_rounds(setup.start(setup.streams(seed=0))):
+    ...     monitor(step)
+    >>> len(monitor.take()), len(monitor.take())
+    (8, 0)
     """
 
     def __init__(self, rule: str, rows: RowsOf | None = None):

@@ -28,6 +28,15 @@ def racing(
     Yields the same e-process after every few rounds. prompts: token ids, taken in turn; by default the setup's own.
     rows: what to judge by, see `Monitor`. Whoever lets several of these take turns gives each a proposer of its own.
     Raises `InputError` for no prompt at all.
+
+    >>> from itertools import islice
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> right = table_setup()
+    >>> for setup in (right, MUTANTS[0].apply(right)):  # the second accepts every guess
+    ...     *_, process = islice(racing(setup), 100)
+    ...     print(process.rejected, process.decided_at)
+    False None
+    True 53
     """
     prompts = [setup.prompt] if prompts is None else [tuple(prompt) for prompt in prompts]
     if not prompts:

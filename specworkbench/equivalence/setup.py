@@ -23,6 +23,12 @@ class Setup:
 
     controller: makes the one of a sequence; sequence: the class whose rounds are run; wiring: which uniform each
     decision of the rule reads; chooser: how real uniforms decide for it.
+
+    >>> from specworkbench.engine import VERIFIERS
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup()
+    >>> setup.verifier.name, setup.but(verifier=VERIFIERS["block"]()).verifier.name
+    ('token', 'block')
     """
 
     target: LanguageModel
@@ -52,7 +58,13 @@ class Setup:
 
 
 def run(setup: Setup, streams: Streams | BranchingStreams, index: int = 0) -> tuple[int, ...]:
-    """The output of one sequence through the whole decode loop."""
+    """The output of one sequence through the whole decode loop.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup(length=6)
+    >>> run(setup, setup.streams(seed=0))
+    (0, 1, 0, 1, 4, 2)
+    """
     sequence = setup.start(streams, index)
     for _ in decode_rounds(sequence):
         pass
@@ -66,12 +78,23 @@ def outputs(setup: Setup, count: int, seed: int = 0) -> list[tuple[int, ...]]:
 
 
 def sample(setup: Setup, count: int, seed: int = 0) -> Counter[tuple[int, ...]]:
-    """How often each output came in `count` real runs."""
+    """How often each output came in `count` real runs.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> sample(table_setup(vocab=2, length=2), 200).most_common(2)
+    [((1, 1), 118), ((0, 1), 62)]
+    """
     return Counter(outputs(setup, count, seed))
 
 
 def record(setup: Setup, sequences: int, seed: int = 0, capture: str = "none") -> Trace:
-    """The trace of `sequences` real runs. Faults claim to be the rule they are faults of, as in real life."""
+    """The trace of `sequences` real runs. Faults claim to be the rule they are faults of, as in real life.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> trace = record(table_setup(length=6), sequences=2)
+    >>> len(trace.sequences), trace.manifest["rule"]["name"]
+    (2, 'token')
+    """
     decoder = _SetupDecoder(setup, seed, capture)
     prompt = setup.target.decode(setup.prompt)
     for _ in range(sequences):

@@ -49,7 +49,12 @@ def toy_model(
     sharpness: float = 6.0,
     **config: object,
 ) -> LanguageModel:
-    """A random Llama in float64. `rows` gives the output matrix padding rows; `sharpness` scales the logits."""
+    """A random Llama in float64. `rows` gives the output matrix padding rows; `sharpness` scales the logits.
+
+    >>> target = toy_model(vocab=5, eos=4)
+    >>> target.decode([0, 1, 2]), target.vocab_size, target.eos_ids
+    ('abc', 5, (4,))
+    """
     settings = LlamaConfig(
         vocab_size=rows or vocab,
         hidden_size=width,
@@ -164,7 +169,13 @@ class TokenCache(KVCache):
 
 
 class TableModel(LanguageModel):
-    """A `TableNetwork` as the engine sees a model; all but the cache is `LanguageModel`'s own code."""
+    """A `TableNetwork` as the engine sees a model; all but the cache is `LanguageModel`'s own code.
+
+    >>> target = TableModel(vocab=3)
+    >>> draft = TableModel(vocab=3, seed=1, near=target)
+    >>> target.forward(torch.tensor([0, 1, 0]), target.new_cache()).logits.shape
+    torch.Size([3, 3])
+    """
 
     def __init__(
         self,
@@ -218,6 +229,11 @@ def table_setup(
     """A `TableModel` as target and one that follows it, with noise, as draft.
 
     rows: the sizes to which target and draft are padded; rule: a verifier or its name, by default as in decoding.
+
+    >>> from specworkbench.equivalence import run
+    >>> setup = table_setup(length=6, gamma=3, rule="block")
+    >>> setup.verifier.name, len(run(setup, setup.streams(seed=0)))
+    ('block', 6)
     """
     target = TableModel(vocab, seed=2 * seed, sharpness=sharpness, eos=eos, rows=rows[0])
     draft = TableModel(

@@ -60,6 +60,13 @@ class Mutant:
     whole rows were captured. blind: each test that cannot see it, and why. null: whether it is right, and only looks
     odd. apply: exchanges the part; bench: seed (and options of `table_setup`) to a correct setup on which it shows.
     named: the sampled test of `sampled`, where it is not the first that sees it on its bench.
+
+    >>> from specworkbench.equivalence import MUTANTS
+    >>> mutant = next(mutant for mutant in MUTANTS if mutant.name == "resample_from_target")
+    >>> mutant.meaning
+    'a rejected guess is replaced by a token drawn from p, not from the residual'
+    >>> mutant.caught_by[0], mutant.sampled, mutant.blind["acceptance"]
+    ('law', 'e-process', 'guesses are accepted as often as they should be')
     """
 
     name: str

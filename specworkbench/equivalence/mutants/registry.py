@@ -24,6 +24,10 @@ def exact_tv(mutant: Mutant, seed: int = 0) -> tuple[float, float]:
     """Total variation between the law of its output and the target's own: joint, and of the first token alone.
 
     By enumeration, on its bench with this seed. Raises `ArithmeticError` where the probabilities do not sum to 1.
+
+    >>> from specworkbench.equivalence import NULL_CONTROLS
+    >>> [(mutant.name, round(exact_tv(mutant)[0], 3)) for mutant in (MUTANTS[0], NULL_CONTROLS[0])]
+    [('accept_always', 0.297), ('equality', 0.0)]
     """
     setup = mutant.bench(seed)
     expected, law = product_law(setup.target, setup.prompt, setup.settings), decode_law_memoised(mutant.apply(setup))
@@ -33,7 +37,14 @@ def exact_tv(mutant: Mutant, seed: int = 0) -> tuple[float, float]:
 
 
 def tv_table(mutants: Sequence[Mutant] = (*MUTANTS, *NULL_CONTROLS), seeds: Sequence[int] = (0, 1)) -> pd.DataFrame:
-    """One row a mutant: its exact total variations, means over the seeds, and which tests must see it or cannot."""
+    """One row a mutant: its exact total variations, means over the seeds, and which tests must see it or cannot.
+
+    >>> table = tv_table([MUTANTS[0], NULL_CONTROLS[0]], seeds=[0])
+    >>> table[["mutant", "part", "joint TV", "first-token TV"]].round(3)
+              mutant  part  joint TV  first-token TV
+    0  accept_always  rule     0.297             0.2
+    1       equality  rule     0.000             0.0
+    """
     rows = []
     for mutant in mutants:
         found = [exact_tv(mutant, seed) for seed in seeds]

@@ -17,7 +17,11 @@ DTYPES = ("float32", "float64")
 
 
 class TVBound(NamedTuple):
-    """At most so far are two laws of whole sequences apart. estimate; upper: its one-sided upper confidence limit."""
+    """At most so far are two laws of whole sequences apart. estimate; upper: its one-sided upper confidence limit.
+
+    >>> TVBound(estimate=0.004, upper=0.006).upper
+    0.006
+    """
 
     estimate: float
     upper: float
@@ -32,6 +36,13 @@ def sequence_tv_bound(differences: RowDifference, level: float = 0.05) -> TVBoun
     the sequence's length. upper: by Student's t over sequences, 1 for fewer than two; both are cut at 1. It is the
     margin within which a test of end-to-end equivalence may call two samples equal. Raises `InputError` where nothing
     was measured.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> right = table_setup(length=4)
+    >>> wrong = next(mutant for mutant in MUTANTS if mutant.name == "rejected_token_stays").apply(right)
+    >>> bounds = [sequence_tv_bound(watch(setup, RowDifference(right.target), 0, 20)) for setup in (right, wrong)]
+    >>> [(round(bound.estimate, 3), round(bound.upper, 3)) for bound in bounds]
+    [(0.0, 0.0), (0.62, 0.81)]
     """
     frame = differences.frame()
     if frame.empty:
@@ -58,6 +69,17 @@ def rerun(
     setups: a dtype to one setup a prompt, all of one target and sampling. Returns a row a dtype: tokens, d_mean, d_max,
     floor_mean, noise, floor_noise, bound (see `sequence_tv_bound`), and the verdict's kind and ratio. Raises
     `InputError` where there is no setup.
+
+    >>> import torch
+    >>> from specworkbench.engine import LanguageModel
+    >>> from specworkbench.equivalence import table_setup, toy_model
+    >>> def setups(dtype):
+    ...     toy = toy_model()
+    ...     target = LanguageModel(toy.model.to(getattr(torch, dtype)), toy.tokenizer, toy.name)
+    ...     yield table_setup(length=16).but(target=target)
+    >>> found = rerun(setups)
+    >>> found["dtype"].tolist(), found["verdict"].tolist(), (found["d_mean"] < [1e-4, 1e-12]).tolist()
+    (['float32', 'float64'], ['rounding', 'rounding'], [True, True])
     """
     rows = []
     for dtype in dtypes:

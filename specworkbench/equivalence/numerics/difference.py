@@ -32,6 +32,18 @@ class RowDifference:
     The rows that led to emitted tokens are kept, (tokens, vocab) float64 a sequence, until the sequence ends or
     somebody asks; then its text goes forward twice with empty caches that only grow, token by token as plain decoding
     would, and gamma + 1 tokens at a time. Raises `InputError` for `every` below 1.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> fault = next(mutant for mutant in MUTANTS if mutant.name == "rejected_token_stays")
+    >>> wrong = fault.apply(table_setup(length=24))
+    >>> difference = watch(wrong, RowDifference(wrong.target))
+    >>> difference.verdict().kind
+    'cache'
+    >>> difference.table("rejections")[["rejections", "tokens", "d_mean"]].round(3).head(3)
+       rejections  tokens  d_mean
+    0           0       8   0.000
+    1           1       4   0.451
+    2           2       1   0.627
     """
 
     def __init__(self, target: LanguageModel, sampling: SamplingSettings | None = None, every: int = 1):
@@ -147,12 +159,23 @@ class _Watched:
 
 
 def tv(one: np.ndarray, other: np.ndarray) -> float:
-    """Total variation of two rows of probabilities."""
+    """Total variation of two rows of probabilities.
+
+    >>> tv(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    0.25
+    """
     return float(np.abs(one - other).sum() / 2)
 
 
 def watch(setup: Setup, difference: RowDifference, seed: int = 0, sequences: int = 1) -> RowDifference:
-    """Decode so many sequences of a setup under the eyes of the observer, and give it back."""
+    """Decode so many sequences of a setup under the eyes of the observer, and give it back.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup(length=12)
+    >>> difference = watch(setup, RowDifference(setup.target), sequences=2)
+    >>> difference.lengths, float(difference.frame()["d"].max().round(9))
+    ([12, 12], 0.0)
+    """
     streams = setup.streams(seed)
     for index in range(sequences):
         observe = difference.on(setup.prompt)

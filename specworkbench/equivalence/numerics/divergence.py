@@ -22,6 +22,10 @@ class Divergence:
     the largest of the target's logits there to the lesser of the two tokens' (between the two best where these are the
     best), nan where one output ends; allowance: twice the logit noise; judgement: "rounding" where the margin is within
     it, else "bias".
+
+    >>> Divergence(12, plain=5, speculative=7, margin=0.002, allowance=0.01, judgement="rounding").sentence
+    'rounding: the first difference is at token 12, where the logits of the two choices are 0.002 apart,
+    within twice the logit noise (0.01)'
     """
 
     position: int
@@ -59,6 +63,13 @@ def first_divergence(
     noise: the largest difference of a logit by kernels, as `logit_noise` measures it on the common text where it is not
     given (with blocks of gamma + 1). Two logits move towards each other by at most twice that. sampling: for its
     repetition penalty. Raises `InputError` for a negative noise.
+
+    >>> from specworkbench.equivalence import toy_model
+    >>> target = toy_model()
+    >>> first_divergence([1, 2], [1, 2], target, prompt=[0, 1]) is None
+    True
+    >>> [first_divergence([1, 2], [1, 3], target, [0, 1], noise).judgement for noise in (0.001, 10.0)]
+    ['bias', 'rounding']
     """
     if noise is not None and not noise >= 0:
         raise InputError(f"the logit noise is {noise}; it is a difference of logits and must be at least 0")
@@ -81,6 +92,10 @@ def logit_noise(target: LanguageModel, tokens: Sequence[int], rows: int, width: 
     """The largest difference of a logit between forwards of one token and of `width` tokens, over the last `rows` rows.
 
     Of each row only the `best` largest logits count, among which the choice is made. Rows are compared as they are.
+
+    >>> from specworkbench.equivalence import toy_model
+    >>> logit_noise(toy_model(), [0, 1, 2, 3], rows=2, width=3) < 1e-9
+    True
     """
     single, block = (fresh_logits(target, tokens, rows, shape) for shape in ("single", width))
     leading = np.argsort(-single, axis=-1, kind="stable")[:, :best]

@@ -24,6 +24,10 @@ def each_fresh_logits(
 
     prefill: how many tokens go forward together before the others follow in the given shape; by default all for which
     no row is asked. The last forward of several tokens is filled up to its width: what follows a row cannot change it.
+
+    >>> from specworkbench.equivalence import TableModel
+    >>> [logits.shape for logits in each_fresh_logits(TableModel(vocab=5), [0, 1, 0], rows=2)]
+    [(5,), (5,)]
     """
     ids = torch.tensor(tokens, dtype=torch.int64, device=target.device)
     cache, n = target.new_cache(), len(tokens)
@@ -43,7 +47,13 @@ def each_fresh_logits(
 
 
 def fresh_logits(*arguments: Any, **more: Any) -> np.ndarray:
-    """(rows, vocab) the same as one array."""
+    """(rows, vocab) the same as one array.
+
+    >>> from specworkbench.equivalence import toy_model
+    >>> together, single = (fresh_logits(toy_model(), [0, 1, 2], rows=2, shape=shape) for shape in ("full", "single"))
+    >>> together.shape, bool(np.allclose(together, single))
+    ((2, 5), True)
+    """
     return np.stack(list(each_fresh_logits(*arguments, **more)))
 
 
@@ -62,6 +72,11 @@ def fresh_rows(
     context: all tokens before the round; parents: of a tree, the node each node continues, -1 the context. Settings are
     applied by `settings.processed`, row by row; a penalty sees the context and the tokens between it and the row.
     prefill: see `each_fresh_logits`.
+
+    >>> from specworkbench.equivalence import TableModel
+    >>> fresh_rows([0, 1], [2], TableModel(vocab=3), SamplingSettings(top_k=2)).round(3)
+    array([[0.   , 0.584, 0.416],
+           [0.94 , 0.   , 0.06 ]])
     """
     rows = round_logits(context, proposed, target, parents=parents, shape=shape, prefill=prefill)
     return np.stack([processed(logits, before, sampling) for before, logits in rows])
@@ -79,6 +94,10 @@ def round_logits(
     """The same before settings: for each row all tokens before it, and its logits (vocab,).
 
     A path of a tree is forwarded as a chain, so that no mask is needed.
+
+    >>> from specworkbench.equivalence import TableModel
+    >>> [before for before, _ in round_logits([0, 1], [2, 3, 4], TableModel(vocab=5), parents=[-1, -1, 0])]
+    [[0, 1], [0, 1, 2], [0, 1, 3], [0, 1, 2, 4]]
     """
     nodes: list[list[int]] = [[]]  # between the context and each row
     for node, parent in enumerate(range(-1, len(proposed) - 1) if parents is None else parents):

@@ -31,6 +31,13 @@ def recheck(trace: Trace, target: LanguageModel, rounds: int | None = None) -> p
 
     Columns: sequence, round, position, node, token, outcome, p, fresh, difference (see `compared`).
     Raises `InputError` for a target of another vocabulary, a context it cannot read, and a number of rounds below 1.
+
+    >>> from specworkbench.equivalence import record, table_setup
+    >>> setup = table_setup(length=6)
+    >>> recheck(record(setup, sequences=1), setup.target)[["round", "token", "outcome", "p", "fresh"]].head(2).round(3)
+       round  token   outcome      p  fresh
+    0      0      0  accepted  0.198  0.198
+    1      0      1  accepted  0.555  0.555
     """
     if rounds is not None and rounds < 1:
         raise InputError(f"the number of rounds to replay is {rounds}; it must be at least 1")
@@ -60,6 +67,11 @@ def allowed(trace: Trace, target: LanguageModel) -> float:
 
     When no logit moves by more than a, before temperature T and penalty r, the log odds of a token move by at most
     2 a max(r, 1/r) / T, and its probability by at most a quarter of that.
+
+    >>> from specworkbench.equivalence import record, table_setup
+    >>> setup = table_setup(length=6)
+    >>> allowed(record(setup, sequences=1), setup.target)
+    5e-07
     """
     sampling = SamplingSettings(**trace.manifest["sampling"])
     own = str(target.dtype).removeprefix("torch.")
@@ -76,7 +88,14 @@ def run(trace: Trace, target: LanguageModel, rounds: int | None = ROUNDS) -> tup
 
 
 def check_fresh_rows(trace: Trace, target: LanguageModel, rounds: int | None = ROUNDS) -> Finding:
-    """Pass, or fail at the first round with a p further from the fresh one than `allowed`. Raises as `recheck` does."""
+    """Pass, or fail at the first round with a p further from the fresh one than `allowed`. Raises as `recheck` does.
+
+    >>> from specworkbench.equivalence import MUTANTS, record, table_setup
+    >>> right = table_setup(length=12)
+    >>> wrong = next(mutant for mutant in MUTANTS if mutant.name == "rejected_token_stays").apply(right)
+    >>> [check_fresh_rows(record(setup, sequences=2), right.target).status for setup in (right, wrong)]
+    ['pass', 'fail']
+    """
     try:
         View(trace)
         found, allowance = recheck(trace, target, rounds), allowed(trace, target)

@@ -20,6 +20,13 @@ class SameShape(Sequence):
     The last token of the context goes forward together with as many fillers as would be proposed there (gamma, fewer at
     the end), the first row is used and the fillers are taken back. Fillers are the last token again: rows of a causal
     model do not see what comes after them. Raises `InputError` for a proposer that proposes.
+
+    >>> from specworkbench.engine import decode_rounds
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = same_shape(table_setup())
+    >>> sequence = setup.start(setup.streams(seed=0))
+    >>> [step.decision.outcome for step in decode_rounds(sequence)], isinstance(sequence, SameShape)
+    (['plain', 'plain', 'plain'], True)
     """
 
     def __init__(self, *parts: Any, **more: Any):
@@ -41,12 +48,23 @@ class SameShape(Sequence):
 
 
 def plain(setup: Setup) -> Setup:
-    """The same target, prompt and settings, sampled plainly."""
+    """The same target, prompt and settings, sampled plainly.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> plain(table_setup()).proposer.name
+    'none'
+    """
     proposer = NoProposer()
     verifier = make_verifier(None, setup.settings.sampling, proposer)
     return Setup(setup.target, setup.prompt, setup.settings, proposer, verifier)
 
 
 def same_shape(setup: Setup) -> Setup:
-    """The same, by forwards of gamma + 1 rows."""
+    """The same, by forwards of gamma + 1 rows.
+
+    >>> from specworkbench.equivalence import run, table_setup
+    >>> setup = table_setup(length=8)
+    >>> run(same_shape(setup), setup.streams(seed=0)) == run(plain(setup), setup.streams(seed=0))
+    True
+    """
     return plain(setup).but(sequence=SameShape)

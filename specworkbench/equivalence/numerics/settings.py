@@ -13,7 +13,11 @@ from specworkbench.engine.sampling import SamplingSettings
 
 
 def penalised(logits: np.ndarray, before: Iterable[int], settings: SamplingSettings) -> np.ndarray:
-    """(vocab,) float64 scores: the logits, with the repetition penalty on every token of `before`."""
+    """(vocab,) float64 scores: the logits, with the repetition penalty on every token of `before`.
+
+    >>> penalised(np.array([2.0, -2.0, 1.0]), [0, 1], SamplingSettings(repetition_penalty=2.0))
+    array([ 1., -4.,  1.])
+    """
     scores = np.array(logits, dtype=np.float64)
     seen = np.unique(np.fromiter(before, dtype=np.int64))
     factor = settings.repetition_penalty
@@ -22,7 +26,11 @@ def penalised(logits: np.ndarray, before: Iterable[int], settings: SamplingSetti
 
 
 def processed(logits: np.ndarray, before: Iterable[int], settings: SamplingSettings) -> np.ndarray:
-    """(vocab,) probabilities of the row after the tokens `before` (prompt, output, and those inside the block)."""
+    """(vocab,) probabilities of the row after the tokens `before` (prompt, output, and those inside the block).
+
+    >>> processed(np.log([0.5, 0.3, 0.2]), [], SamplingSettings(top_k=2))
+    array([0.625, 0.375, 0.   ])
+    """
     scores = penalised(logits, before, settings)
     if settings.greedy:
         return np.eye(1, len(scores), int(np.argmax(scores)))[0]

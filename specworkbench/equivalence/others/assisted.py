@@ -42,6 +42,12 @@ class AssistedGeneration:
     use has a padding token, it hides that token in the prompt from the draft, so that fair settings name none.
 
     Raises `InputError` for a draft with another vocabulary, draft sampling (there is none), or values out of range.
+
+    >>> from specworkbench.equivalence import toy_model
+    >>> settings = DecodeSettings(gamma=2, max_new_tokens=3)
+    >>> engine = AssistedGeneration(toy_model(), toy_model(seed=1, layers=1), settings)
+    >>> [len(output) for output in engine.draw([0, 1, 0], count=2)], engine.describe()["kind"]
+    ([3, 3], 'draft model')
     """
 
     def __init__(

@@ -15,7 +15,16 @@ from specworkbench.equivalence.setup import Setup, run
 
 
 class OurDecoding:
-    """Draws outputs by the decode loop: plainly, or with a proposer and the rule for it."""
+    """Draws outputs by the decode loop: plainly, or with a proposer and the rule for it.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup()
+    >>> engine = OurDecoding(setup.target, setup.settings, setup.proposer)
+    >>> engine.draw(setup.prompt, 3, seed=1)
+    [(0, 1, 3), (3, 1, 4), (3, 4, 0)]
+    >>> engine.draw(setup.prompt, 1, seed=1, first=2)
+    [(3, 4, 0)]
+    """
 
     def __init__(
         self,

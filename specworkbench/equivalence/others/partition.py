@@ -44,6 +44,12 @@ class SequenceCells:
     labels: what the cells hold, in words; probs: (cells,) the target's mass of each, which sum to 1. The last cell is
     what the target cannot say: a token with p = 0, an output that goes on behind its end or stops before it; its mass
     is 0. n: the number of samples the partition was declared for; forwards: how many rows of the target it took.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup(vocab=2, length=2)
+    >>> cells = sequence_cells(setup.target, setup.prompt, setup.settings, n=200)
+    >>> cells.labels[cells.find((1, 0))], cells.labels[cells.find((1,))]
+    ("'ba'", 'outside the support')
     """
 
     labels: tuple[str, ...]
@@ -98,6 +104,12 @@ def sequence_cells(
     A prefix of fewer than `depth` tokens is continued, the most probable one first, while two cells fit into it, at
     most `most_forwards` times. What is left of a prefix is pooled with what is left of the one before where it is too
     small. Raises `InputError` where n is too small for two cells.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> setup = table_setup(vocab=2, length=2)
+    >>> cells = sequence_cells(setup.target, setup.prompt, setup.settings, n=200)
+    >>> dict(zip(cells.labels, cells.probs.round(3).tolist()))
+    {"'ab'": 0.339, "'ba'": 0.152, "'bb'": 0.509, 'outside the support': 0.0}
     """
     room = target.max_context - len(prompt_ids)
     stopping = Stopping(target, settings.stop, () if settings.ignore_eos else target.eos_ids)
@@ -181,6 +193,14 @@ class SequenceOutcome:
     the frequencies from the target's masses, over all cells; tv_bound: an upper bound of the true one at this level,
     tv + sqrt(ln(1/level) / (2 n)) (McDiarmid: an output moves tv by at most 1/n, and tv's mean is not below the truth);
     detectable_tv: the smallest one that this test finds in nine runs of ten.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> from specworkbench.equivalence.setup import outputs
+    >>> setup = table_setup()
+    >>> cells = sequence_cells(setup.target, setup.prompt, setup.settings, n=200)
+    >>> sequence_test(outputs(setup, 200), cells).sentence
+    'no difference found (p = 0.42) in 200 outputs over 26 cells: TV 0.138,
+    at most 0.270 at level 0.001; a TV of 0.241 would have been seen'
     """
 
     name: str
@@ -219,6 +239,13 @@ def sequence_test(
     """Test that outputs are distributed as the target's own, by their frequencies in cells declared beforehand.
 
     Raises `InputError` for an unknown statistic, or fewer samples than the partition was declared for.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.setup import outputs
+    >>> right = table_setup()
+    >>> cells = sequence_cells(right.target, right.prompt, right.settings, n=200)
+    >>> [sequence_test(outputs(setup, 200), cells).rejected for setup in (right, MUTANTS[0].apply(right))]
+    [False, True]
     """
     if statistic not in STATISTICS:
         raise InputError(f"the statistic {statistic!r} is not known; choose one of {', '.join(STATISTICS)}")

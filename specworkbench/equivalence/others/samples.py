@@ -59,7 +59,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Samples:
-    """Outputs, and the group (the prompt) of each."""
+    """Outputs, and the group (the prompt) of each.
+
+    >>> Samples([(5, 7), (5, 8), (6, 6)], ["first", "first", "second"]).groups.count("first")
+    2
+    """
 
     outputs: list[Tokens]
     groups: list[str]
@@ -72,6 +76,10 @@ class TwoSamples:
     tests: one for each of `FAMILY`; adjusted: Holm's p-values of those that apply; cells: into how many the pooled
     sample was divided, over all groups; tv: distance of the two samples' frequencies in them, noise included;
     detectable_tv: the smallest one that the test of prefixes finds in nine runs of ten, 1 where it does not apply.
+
+    >>> found = two_samples([(0, 1), (1, 0)] * 20, [(1, 0), (0, 1)] * 20)
+    >>> found.differ, round(found.detectable_tv, 3)
+    (False, 0.544)
     """
 
     n_a: int
@@ -123,6 +131,9 @@ def two_samples(
 
     Raises `InputError` for samples that are no lists of lists of token ids, an empty one, groups that do not match, or
     too few permutations to reach the level.
+
+    >>> two_samples([(0, 1), (1, 0)] * 20, [(0, 0), (1, 1)] * 20).sentence
+    'the two samples differ (prefixes: p = 9.2e-17, level 0.001) in 40 and 40 outputs of 1 prompt'
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"the level is {level}; it must lie between 0 and 1")
@@ -148,7 +159,11 @@ def two_samples(
 
 
 def permutations_for(level: float, least: int = 4000) -> int:
-    """As many permutations as the level needs in this family, and not fewer than `least`."""
+    """As many permutations as the level needs in this family, and not fewer than `least`.
+
+    >>> permutations_for(0.001), permutations_for(0.0001)
+    (4000, 30000)
+    """
     return max(least, int(np.ceil(len(FAMILY) / level)))
 
 
@@ -254,6 +269,13 @@ def read_samples(path: str | Path) -> Samples:
     answers of its server with `return_token_ids` are when written down: {"prompt_token_ids": [...], "outputs" or
     "choices": [{"token_ids": [...]}, ...]}. Its group is `prompt`, or else `prompt_token_ids`; where a line has
     neither, it is one group with all others of that kind. Raises `InputError` with the line that is none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "theirs.jsonl"
+    ...     _ = path.write_text('{"prompt_token_ids": [3, 4], "outputs": [{"token_ids": [5]}, {"token_ids": [7]}]}')
+    ...     read_samples(path)
+    Samples(outputs=[(5,), (7,)], groups=['[3, 4]', '[3, 4]'])
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -289,7 +311,14 @@ def _record(line: str, where: str) -> dict[str, Any]:
 
 
 def write_samples(path: str | Path, samples: Samples) -> None:
-    """A file that `read_samples` reads. Raises `InputError` where it cannot be written."""
+    """A file that `read_samples` reads. Raises `InputError` where it cannot be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_samples(Path(folder) / "ours.jsonl", Samples([(5, 7)], ["0"]))
+    ...     print(read_samples(Path(folder) / "ours.jsonl"))
+    Samples(outputs=[(5, 7)], groups=['0'])
+    """
     with whole_file(Path(path), "samples") as file:
         for output, group in zip(samples.outputs, samples.groups, strict=True):
             file.write((json.dumps({"prompt": group, "token_ids": list(output)}) + "\n").encode())

@@ -21,6 +21,9 @@ def tv_bound(tv: float, n: int, level: float) -> float:
     TV <= TV^ + sqrt(ln(1 / level) / (2 n)), TV^ measured with n tokens. Hoeffding and Azuma: the TV is the excess of
     one fixed union of cells, and TV^ is at least the excess measured on that union, so that the number of cells does
     not enter.
+
+    >>> round(tv_bound(0.01, n=10_000, level=0.001), 4), round(tv_bound(0.01, n=1_000_000, level=0.001), 4)
+    (0.0286, 0.0119)
     """
     _probability("level", level)
     if n == 0:
@@ -32,6 +35,13 @@ def partition_tv(evidence: Evidence, partition: Partition = "cells") -> float:
     """Half the L1 distance between the observed shares of a partition and the mean shares that the rows declare.
 
     cells: the target's `CELLS`, all tokens. overweight: the set A and its complement, guided tokens. NaN for no tokens.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> right = table_setup()
+    >>> wrong = MUTANTS[0].apply(right)  # accepts every guess
+    >>> [round(partition_tv(first_tokens_of(evidence_of(setup), 200)), 2) for setup in (right, wrong)]
+    [0.04, 0.23]
     """
     if partition == "overweight":
         guided = evidence[evidence.guided]
@@ -52,6 +62,12 @@ class Equivalence:
 
     statistic: TV^; bound: what the TV stays under at the level; p_value: the smallest level at which the bound is
     below the margin (small means shown to be equivalent: the reverse of a test of bias); bounds: of both partitions.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> found = equivalence(first_tokens_of(evidence_of(table_setup()), 200), margin=0.3, level=0.001)
+    >>> found.equivalent, {partition: round(bound, 2) for partition, bound in found.bounds.items()}
+    (True, {'cells': 0.17, 'overweight': 0.19})
     """
 
     name: str
@@ -70,6 +86,14 @@ def equivalence(evidence: Evidence, margin: float, level: float, partition: Part
     """Equivalent when the bound on the TV over the declared partition is below the margin (one-sided, at the level).
 
     It is the mean bias over all tokens that is bounded; biases of opposite sign at different places cancel.
+
+    >>> from specworkbench.equivalence import table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> evidence = first_tokens_of(evidence_of(table_setup()), 200)
+    >>> for margin in (0.05, 0.3):
+    ...     print(equivalence(evidence, margin, level=0.001).detail)
+    the total variation over cells is at most 0.175, not below the margin of 0.05
+    the total variation over cells is at most 0.175, below the margin of 0.3
     """
     _probability("margin", margin)
     sizes = {"cells": len(evidence), "overweight": int(evidence.guided.sum())}
@@ -91,6 +115,9 @@ def detectable_tv(n: int, cells: int, level: float, power: float = 0.9) -> float
     0.5 sqrt(lambda / n), lambda the non-centrality at which the test of `level` with cells - 1 degrees of freedom has
     this power. Since TV <= 0.5 sqrt(sum (r - p)^2 / p) = 0.5 sqrt(lambda / n), a bias of this TV or more has at least
     this power.
+
+    >>> [round(detectable_tv(n, cells=8, level=0.001), 3) for n in (1_000, 100_000)]
+    [0.089, 0.009]
     """
     if cells < 2:
         raise InputError(f"cells is {cells}; a partition has 2 cells or more")
@@ -114,6 +141,9 @@ def detectable_by_e_process(n: int, level: float, weight: float = 1.0) -> float:
     sqrt(ln(1 / (level weight)) / (2 n)), weight being the share of the process in the mean of all. By Pinsker's
     KL >= 2 TV^2: when the alternative is the true law, its log grows by 2 TV^2 a token or more. No alternative does
     better, and one that is off needs two to three times the tokens.
+
+    >>> [round(detectable_by_e_process(n, level=0.001), 3) for n in (1_000, 100_000)]
+    [0.059, 0.006]
     """
     _probability("level", level)
     return min(1.0, float(np.sqrt(np.log(1 / (level * weight)) / (2 * n)))) if n else 1.0
@@ -124,6 +154,9 @@ def holm(p_values: Mapping[str, float], level: float) -> dict[str, float]:
 
     The i-th smallest of m is multiplied by m - i + 1, and is never smaller than those before it (Holm 1979). Leave out
     tests that do not apply, by a rule that does not look at their result.
+
+    >>> holm({"cells": 0.04, "overweight": 0.01, "acceptance": 0.5}, level=0.05)
+    {'cells': 0.08, 'overweight': 0.03, 'acceptance': 0.5}
     """
     _probability("level", level)
     for name, value in p_values.items():

@@ -22,6 +22,13 @@ def cells_test(evidence: Evidence) -> Test:
     d = sum(1[cell_t] - p_t), a martingale with covariance V = sum(diag(p_t) - p_t p_t^T), p_t = `cell_probs`. For many
     tokens d^T V^+ d is chi-square with rank V degrees of freedom. Directions with a variance below `SMALLEST_CELL`
     (rows that are all but certain) have no normal law and are left out; rows that never change leave none out.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> right = table_setup()
+    >>> wrong = MUTANTS[0].apply(right)  # accepts every guess
+    >>> [cells_test(first_tokens_of(evidence_of(setup), 200)).p_value < 0.001 for setup in (right, wrong)]
+    [False, True]
     """
     name, n = "cells", len(evidence)
     if not n:
@@ -50,6 +57,11 @@ def law_test(
 
     Cells with n P < 5 are pooled. Outputs that the law does not have make the p-value 0. Raises `InputError` for a law
     that does not sum to 1, and for an unknown statistic.
+
+    >>> [round(law_test({(0,): heads, (1,): 100 - heads}, {(0,): 0.5, (1,): 0.5}).p_value, 5) for heads in (52, 70)]
+    [0.68916, 6e-05]
+    >>> law_test({(0,): 52, (2,): 1}, {(0,): 0.5, (1,): 0.5}).detail
+    '1 of 53 outputs lie outside the support of the law'
     """
     kinds = {"chi-square": "pearson", "G": "log-likelihood"}
     if statistic not in kinds:

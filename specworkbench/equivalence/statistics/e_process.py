@@ -94,6 +94,13 @@ class EProcess:
     A stratum is a slot of 1..slots, with a row q or without: whether it exists is decided before its token is drawn.
     Within each the processes have equal weights. E-values are averaged, never the rows r. A token outside the support
     of its row (p = 0) makes the E-value infinite.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> process = EProcess(level=0.001, slots=3)
+    >>> process.update(first_tokens_of(evidence_of(MUTANTS[0].apply(table_setup())), 200))  # accepts every guess
+    >>> process.rejected, process.decided_at
+    (True, 53)
     """
 
     def __init__(self, level: float, slots: int):

@@ -18,6 +18,13 @@ def overweight_test(evidence: Evidence) -> Test:
 
     Z = sum(1[x_t in A_t] - p_t(A_t)) / sqrt(sum p_t(A_t) (1 - p_t(A_t))): A_t is fixed before x_t is drawn, so that the
     sum is a martingale and Z is normal for many tokens. Z > 0: the draft is followed too much.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> right = table_setup()
+    >>> wrong = MUTANTS[0].apply(right)  # accepts every guess
+    >>> [overweight_test(first_tokens_of(evidence_of(setup), 200)).p_value < 0.001 for setup in (right, wrong)]
+    [False, True]
     """
     name, guided = "overweight", evidence[evidence.guided]
     if not len(guided):
@@ -31,7 +38,17 @@ def overweight_test(evidence: Evidence) -> Test:
 
 
 def overweight_by_slot(evidence: Evidence) -> pd.DataFrame:
-    """The same within each slot: slot, tokens, observed and expected share, z and p_value (NaN where certain)."""
+    """The same within each slot: slot, tokens, observed and expected share, z and p_value (NaN where certain).
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> wrong = MUTANTS[0].apply(table_setup())  # accepts every guess
+    >>> table = overweight_by_slot(first_tokens_of(evidence_of(wrong), 200))
+    >>> table[["slot", "tokens", "observed", "expected"]].round(2)
+       slot  tokens  observed  expected
+    0     1      67      0.60      0.28
+    1     2      67      0.81      0.44
+    """
     rows = []
     for slot in np.unique(evidence.slot[evidence.guided]):
         mine = evidence[evidence.guided & (evidence.slot == slot)]
@@ -46,6 +63,12 @@ def acceptance_test(evidence: Evidence) -> Test:
 
     Z = sum(accepted_t - b_t) / sqrt(sum b_t (1 - b_t)), b_t = `expected_accept`. It sees lost speed (Z < 0), which the
     output's law cannot show, and false acceptance (Z > 0) alike.
+
+    >>> from specworkbench.equivalence import MUTANTS, table_setup
+    >>> from specworkbench.equivalence.power import evidence_of, first_tokens_of
+    >>> wrong = MUTANTS[0].apply(table_setup())  # accepts every guess
+    >>> acceptance_test(first_tokens_of(evidence_of(wrong), 200)).detail
+    'a guess is accepted with probability 1.0000, where the rows say 0.7630'
     """
     name = "acceptance"
     known = ~np.isnan(evidence.accepted) & ~np.isnan(evidence.expected_accept)

@@ -11,6 +11,9 @@ class Test:
 
     statistic, p_value: None where the test does not apply; tokens: how many (or how many sequences) it used; detail:
     a sentence, the reason where it does not apply; applies: whether it could be made at all.
+
+    >>> Test.without("overweight", "no token had a row q").applies
+    False
     """
 
     name: str

@@ -31,7 +31,15 @@ __all__ = ["Study", "StudyCell", "hindsight", "load_study", "medians", "read_stu
 
 
 def run_study(*arguments: Any, **options: Any) -> Any:
-    """See `runner.run_study`, which needs torch."""
+    """See `runner.run_study`, which needs torch.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> study = Study(proposer="ngram", gamma=2, bucket="code", per_bucket=1, max_new_tokens=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     run_study(study, folder)[["proposer", "gamma", "status", "lossless"]]
+      proposer  gamma    status  lossless
+    0    ngram      2  finished      True
+    """
     from specworkbench.experiments.study.runner import run_study
 
     return run_study(*arguments, **options)

@@ -37,7 +37,11 @@ IN_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true
 
 @dataclass(frozen=True)
 class StudyCell:
-    """One value of every axis, in the order of `AXES`."""
+    """One value of every axis, in the order of `AXES`.
+
+    >>> Study(proposer="ngram").cells()[0].models
+    ('embedded', 'default', 'none', 'eager')
+    """
 
     target: str
     dtype: str
@@ -73,6 +77,10 @@ class Study:
     shipped set or a JSON Lines file, by default what suits each target; per_bucket: the first so many of each bucket, 0
     takes all. device: "" is the best there is. fused, products: see `load_model`. traces: whether those of each cell
     are kept. Raises `InputError` for an axis without a value, and for what no cell can be.
+
+    >>> study = Study(proposer=["ngram", "suffix"], gamma=[2, 4], per_bucket=1)
+    >>> [study.name_of(cell) for cell in study.cells()]
+    ['proposer ngram, gamma 2', 'proposer ngram, gamma 4', 'proposer suffix, gamma 2', 'proposer suffix, gamma 4']
     """
 
     proposer: tuple[str, ...]

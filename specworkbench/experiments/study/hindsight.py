@@ -18,6 +18,14 @@ def hindsight(table: pd.DataFrame, measure: str = "speedup_measured") -> pd.Data
     speedup_worst: the measure of the controller, of that constant and of the worst one; share: speedup / speedup_best.
     The best of several noisy figures is flattered, so that a share near 1 is more than it looks.
     Raises `InputError` where there are no cells of both kinds that agree in all else.
+
+    >>> from specworkbench.experiments.study import Study
+    >>> cells = Study(proposer="ngram", controller=["constant", "optimal"], gamma=[1, 4]).cells()
+    >>> table = pd.DataFrame(map(vars, cells)).assign(status="finished", speedup_measured=[1.2, 1.1, 1.6, 1.5])
+    >>> hindsight(table)[["controller", "gamma", "best_gamma", "speedup", "share"]].round(2)
+      controller  gamma  best_gamma  speedup  share
+    0    optimal      1           4      1.1   0.69
+    1    optimal      4           4      1.5   0.94
     """
     finished = table[(table["status"] == "finished") & table[measure].notna()]
     others = [name for name in AXES if name not in ("gamma", "controller")]

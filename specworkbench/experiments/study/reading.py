@@ -19,6 +19,13 @@ def load_study(path: str | os.PathLike) -> Study:
 
     Proposers are written as in a report. Raises `InputError`, naming the file, for one that cannot be read or run, an
     unknown key, a value of another type or out of range, an unknown proposer, rule or setting.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "small.toml"
+    ...     _ = path.write_text('proposer = ["ngram", "suffix,min_prob=0"]')
+    ...     load_study(path).proposer
+    ('ngram', 'suffix,min_prob=0')
     """
     path = Path(path).expanduser()
     if path.suffix not in (".toml", ".py"):

@@ -26,6 +26,15 @@ def read_study(folder: str | os.PathLike) -> pd.DataFrame:
     Columns: id, status (finished or failed), the axes (`AXES`), the figures (`MEASURES`) with the ends of their 95 %
     intervals (`INTERVALS`), lossless, seconds (that decoding it took), error (why it failed), and where it was decoded
     (`MACHINE`). Figures that were not measured are NaN. Raises `InputError` where there is no study.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.experiments.study import Study, run_study
+    >>> study = Study(proposer="ngram", gamma=2, bucket="code", per_bucket=1, max_new_tokens=4)
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run_study(study, folder)
+    ...     read_study(folder)[["proposer", "gamma", "status", "tokens"]]
+      proposer  gamma    status  tokens
+    0    ngram      2  finished     4.0
     """
     store = Store(Path(folder))
     study = store.study()
@@ -43,6 +52,15 @@ def medians(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     The ends of an interval are the lowest and the highest of these cells: no interval of the median, but how far they
     lie apart. Raises `InputError` for what is no axis.
+
+    >>> from specworkbench.experiments.study import Study
+    >>> cells = Study(proposer=["ngram", "suffix"], gamma=[2, 4]).cells()
+    >>> table = pd.DataFrame(map(vars, cells)).assign(status="finished", **dict.fromkeys(FIGURES, 1.0))
+    >>> table["speedup_measured"] = [1.2, 1.4, 1.6, 1.8]
+    >>> medians(table, by=["proposer"])[["proposer", "cells", "speedup_measured", "speedup_low", "speedup_high"]]
+      proposer  cells  speedup_measured  speedup_low  speedup_high
+    0    ngram      2               1.3          1.2           1.4
+    1   suffix      2               1.7          1.6           1.8
     """
     check_axes(by)
     finished = table[table["status"] == "finished"]
