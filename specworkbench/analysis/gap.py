@@ -55,6 +55,14 @@ class Gap:
     examined (alpha is then None), the measured tokens per round. speedup: `measured_speedup`, or, where the cost of a
     proposer is set (`cost_set`), the speedup at that cost: its tokens cost so much and its prefill nothing. gamma: a
     mean where a controller chose it. pauses: shares of the plain and of the speculative time (`gap_totals.PAUSE`).
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> found = gap(plain, speculative)
+    >>> end = found.ideal.value + sum(step.change.value for step in found.steps)
+    >>> abs(end - found.speedup.value) < 1e-9
+    True
     """
 
     ideal: Estimate
@@ -92,6 +100,12 @@ def gap(plain: Trace, speculative: Trace) -> Gap:
 
     Raises `InputError` where the traces cannot be compared, where the first is not plain decoding or the second is, and
     where nothing can be said: no times by phase, or no round that a limit did not shorten.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> [step.name for step in gap(plain, speculative).steps[:5]]
+    ['uneven acceptance', 'fewer guesses', 'ends of outputs', 'proposing', 'verification']
     """
     _check_sides(plain, speculative)
     plain, speculative = shared(plain, speculative)

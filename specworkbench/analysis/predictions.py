@@ -38,6 +38,13 @@ def predictions(plain: Trace, speculative: Trace, gap: Gap) -> pd.DataFrame:
     gap: of the same traces. error: against that of whole sequences; error_rounds: of rounds alone; error_undisturbed:
     of rounds without their pauses. The first two formulas are Leviathan's Theorem 3.8 and its cost-aware form with
     `alpha_counts`, the medians c and v(gamma + 1); NaN of trees, and where something was not measured.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> from specworkbench.analysis import gap
+    >>> list(predictions(plain, speculative, gap(plain, speculative))["prediction"])
+    ['i.i.d., plain steps', 'i.i.d., cost-aware', 'survival, cost-aware', 'the same, medians']
     """
     plain, speculative = shared(plain, speculative)
     values = [

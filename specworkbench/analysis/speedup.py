@@ -27,6 +27,13 @@ def measured_speedup(plain: Trace, speculative: Trace, *, prefill: bool = True) 
     their rounds alone with prefill=False (what the formulas speak of). There is none (None) where the cost of a
     proposer is set, not measured: the time of one that reads the target ahead means nothing.
     Raises `InputError` where the traces differ in target, sampling or device, or share no prompt.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> speedup = measured_speedup(plain, speculative)
+    >>> speedup.low < speedup.value < speedup.high, speedup.n
+    (True, 6)
     """
     before, after = (_by_prompt(trace, prefill) for trace in (plain, speculative))
     both = _comparable(plain, speculative, before, after)
@@ -45,6 +52,12 @@ def predicted_speedup(plain: Trace, speculative: Trace, *, overhead: bool = Fals
 
     It takes every round to propose a chain of gamma tokens, and says nothing (None) of trees or of a gamma that varies.
     overhead: whether the loop's own time counts as well.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> predicted_speedup(plain, speculative) > 0
+    True
     """
     if has_trees(speculative) or gamma_varies(speculative):
         return None
@@ -63,6 +76,13 @@ def compare(plain: Trace, speculative: Trace) -> dict[str, Any]:
     bucket is that of the prompts, or "all" where they are of several. tokens: emitted by the speculative decoding.
     What the theory expects is for chains of one gamma, and None for others. Where the proposer's cost is set
     (`cost_set`), c is that cost, and the measured speedup and its interval are None.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> row = compare(plain, speculative)
+    >>> row["gamma"], row["tokens"], round(row["block_efficiency"], 3)
+    (4, 384, 2.573)
     """
     alpha = alpha_counts(speculative).value
     expects_nothing = alpha is None or has_trees(speculative) or gamma_varies(speculative)

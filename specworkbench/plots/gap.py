@@ -29,6 +29,13 @@ def gap(
     `low` and `high`, `change` with `change_low` and `change_high` (speedups; the ends of intervals may be null). Steps
     that change less than 0.0005 are left out. start, end: names of the first and the last bar. The dotted line at 1 is
     plain decoding. The height grows with the steps unless given (pixels).
+
+    >>> from specworkbench import analysis
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, speculative = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> gap(analysis.gap(plain, speculative).table()).data[0].type
+    'waterfall'
     """
     columns_of("gap", table, COLUMNS)
     drawn = table[table["change"].abs() >= LEAST]

@@ -52,8 +52,8 @@ class Trace:
     >>> from specworkbench.paths import traces_dir
     >>> from specworkbench.trace import load_trace
     >>> trace = load_trace(traces_dir() / "quickstart.trace")
-    >>> len(trace.sequences), len(trace.rounds), trace.manifest["rule"]
-    (6, 154, {'name': 'token', 'lossless': True})
+    >>> len(trace.sequences), len(trace.rounds), trace.manifest["rule"]["name"]
+    (6, 154, 'token')
     >>> trace.positions[["round", "position", "outcome", "p", "q", "accept_prob", "u"]].head(2).round(3)
        round  position   outcome      p      q  accept_prob      u
     0      0         1  accepted  0.008  0.024        0.309  0.242

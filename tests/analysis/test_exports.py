@@ -98,8 +98,7 @@ def test_records_of_chains_hold_aiperfs_invariants(trace):
 
 
 def test_the_shipped_trace_holds_them_too():
-    for path in (data_dir() / "traces").glob("*.trace"):
-        check_invariants(load_trace(path))
+    check_invariants(load_trace(data_dir() / "traces" / "quickstart.trace"))
 
 
 @pytest.mark.parametrize("name", FORMATS)
