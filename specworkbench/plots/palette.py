@@ -64,6 +64,10 @@ PHASES = {
 }
 PHASE_PATTERNS = {"propose": "/", "verify": "", "accept": ".", "rollback": "\\", "other": "x"}
 
+SEQUENTIAL = "Cividis"
+"""Plotly's name of the scale for shares from low to high: its lightness rises evenly, and it looks the same to people
+with any colour vision (Nuñez, Anderton and Renslow 2018)."""
+
 SERIES = tuple(OKABE_ITO[name] for name in ("blue", "vermillion", "green", "purple", "sky", "orange"))
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 """Colour and marker of the first, second, ... series of a figure."""

@@ -61,10 +61,13 @@ class Selection(traitlets.HasTraits):
             raise InputError(f"sequence {self.sequence} has no token at position {position} of round {round_index}")
         self.selected = int(found[0])
 
+    def within(self, index: int) -> int:
+        """The index as it can be selected: past the last token is the last token; before the first is none."""
+        return max(-1, min(index, len(self._rows) - 1))
+
     @traitlets.validate("selected")
     def _within(self, proposal: Any) -> int:
-        """Past the last token is the last token; before the first is none."""
-        return max(-1, min(proposal["value"], len(self._rows) - 1))
+        return self.within(proposal["value"])
 
     @traitlets.observe("selected")
     def _locate(self, _change: Any = None) -> None:
