@@ -50,6 +50,15 @@ def acceptance_map(
     return table.drop(columns="order")
 
 
+def bins_for(traces: Trace | Sequence[Trace], few: int = 10, most: int = 8) -> int:
+    """How many bins of the output index, at most `most`, leave half of the cells of all buckets with `few` examined."""
+    for bins in range(most, 1, -1):
+        counts = examined_cells(traces, bins=bins).groupby(list(CELL)).size()
+        if len(counts) and counts.median() >= few:
+            return bins
+    return 1
+
+
 def examined_cells(
     traces: Trace | Sequence[Trace], *, bins: int | Sequence[int] = 8, by_bucket: bool = True
 ) -> pd.DataFrame:

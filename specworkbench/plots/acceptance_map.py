@@ -56,7 +56,7 @@ def acceptance_map(
         at = {"row": panel // columns + 1, "col": panel % columns + 1}
         enough = inside["examined"] >= few
         figure.add_trace(_cells(inside[enough], table, written, coloraxis="coloraxis", textfont={"size": 10}), **at)
-        grey = palette.translucent(palette.OKABE_ITO["grey"], 0.35)
+        grey = palette.translucent(palette.OKABE_ITO["grey"], 0.16)
         plain = {"colorscale": [(0, grey), (1, grey)], "showscale": False, "textfont": {"size": 10, "color": INK}}
         figure.add_trace(_cells(inside[~enough], table, written, **plain), **at)
         figure.add_trace(_mark(), **at)

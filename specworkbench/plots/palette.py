@@ -64,9 +64,9 @@ PHASES = {
 }
 PHASE_PATTERNS = {"propose": "/", "verify": "", "accept": ".", "rollback": "\\", "other": "x"}
 
-SEQUENTIAL = "Cividis"
-"""Plotly's name of the scale for shares from low to high: its lightness rises evenly, and it looks the same to people
-with any colour vision (Nuñez, Anderton and Renslow 2018)."""
+SEQUENTIAL = "Viridis"
+"""Plotly's name of the scale for shares from low to high: its lightness rises evenly, so that people with any colour
+vision read it and print keeps it; no shade of it is grey, which means few observations."""
 
 SERIES = tuple(OKABE_ITO[name] for name in ("blue", "vermillion", "green", "purple", "sky", "orange"))
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")

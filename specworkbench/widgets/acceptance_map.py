@@ -14,7 +14,7 @@ import traitlets
 
 from specworkbench import plots
 from specworkbench.analysis.acceptance import output_index
-from specworkbench.analysis.acceptance_map import ALL, CELL, NO_BUCKET, acceptance_map, examined_cells
+from specworkbench.analysis.acceptance_map import ALL, CELL, NO_BUCKET, acceptance_map, bins_for, examined_cells
 from specworkbench.errors import InputError
 from specworkbench.experiments.traces import traces_of
 from specworkbench.plots.acceptance_map import describe
@@ -28,6 +28,7 @@ EMPTY = (
     "shares the selection."
 )
 NOTHING_EXAMINED = "Nothing was examined in this trace: decode with a proposer, and its guesses appear here."
+FEW = 10
 MOST_BINS = 32
 EACH = "each"
 """What the chooser of buckets calls a panel for every one of them."""
@@ -39,11 +40,12 @@ Source = Trace | str | PathLike | Iterable[Trace | str | PathLike]
 
 
 def acceptance_map_figure(
-    source: Source | pd.DataFrame, *, bins: int = 8, by_bucket: bool = True, **options: Any
+    source: Source | pd.DataFrame, *, bins: int | None = None, by_bucket: bool = True, **options: Any
 ) -> go.Figure:
     """The map as a plain figure. source: traces, or a table of `analysis.acceptance_map`; options as in `plots`.
 
-    Raises `InputError` for what is no trace, and for traces of several configurations.
+    bins: of the output index; when not given, as many as leave cells enough that was examined. Raises `InputError` for
+    what is no trace, and for traces of several configurations.
 
     >>> from specworkbench.paths import traces_dir
     >>> figure = acceptance_map_figure(traces_dir() / "quickstart.trace", by_bucket=False)
@@ -51,7 +53,9 @@ def acceptance_map_figure(
     ['all']
     """
     if not isinstance(source, pd.DataFrame):
-        source = acceptance_map(traces_of(source), bins=bins, by_bucket=by_bucket)
+        traces = traces_of(source)
+        bins = bins_for(traces, options.get("few", FEW)) if bins is None else bins
+        source = acceptance_map(traces, bins=bins, by_bucket=by_bucket)
     return plots.acceptance_map(source, **options)
 
 
@@ -60,8 +64,8 @@ class AcceptanceMap(widgets.VBox):
 
     source: see `acceptance_map_figure`; without one the map shows the trace of its `selection`, which may be shared
     with other panels. A click on a cell, or `pick`, selects a token that was examined there; once more, the next one.
-    `bins` of the output index, `bucket` ("each", "all", or one) and `few`, below which a cell is grey, may be set and
-    observed. What cannot be shown is told as a sentence.
+    `bins` of the output index (at first as many as leave cells enough that was examined), `bucket` ("each", "all", or
+    one) and `few`, below which a cell is grey, may be set and observed. What cannot be shown is told as a sentence.
 
     >>> from specworkbench.paths import traces_dir
     >>> from specworkbench.trace import load_trace
@@ -73,14 +77,14 @@ class AcceptanceMap(widgets.VBox):
 
     bins = traitlets.Int(8)
     bucket = traitlets.Unicode(EACH)
-    few = traitlets.Int(10)
+    few = traitlets.Int(FEW)
 
     def __init__(self, source: Source | None = None, *, selection: Selection | None = None, **traits: Any):
         self.selection = Selection() if selection is None else selection
         self.traces: list[Trace] = []
         self.table = acceptance_map([])
         self._cells, self._picked, self._turn, self._offering = examined_cells([]), None, -1, False
-        self._follows = source is None
+        self._follows, self._fits = source is None, "bins" not in traits
         self._make_controls()
         super().__init__([self.message, self.controls, self.figure_box, self.cell_row], **traits)
         traitlets.link((self, "bins"), (self.bins_slider, "value"))
@@ -101,7 +105,7 @@ class AcceptanceMap(widgets.VBox):
         )  # fmt: skip
         self.controls = widgets.Box([self.bucket_choice, self.bins_slider], layout={"flex_flow": "row wrap"})
         self.figure: go.FigureWidget | None = None
-        self.figure_box = widgets.VBox([])
+        self.figure_box = widgets.VBox([], layout={"overflow": "auto hidden"})
         self.cell_choice = widgets.Dropdown(description="cell", layout={"width": "min(34em, 98%)"}, style=_STYLE)
         self.next_button = widgets.Button(
             description="next token in it", tooltip="select another token that was examined in this cell", disabled=True
@@ -128,6 +132,8 @@ class AcceptanceMap(widgets.VBox):
             self.traces = []
             self.say(sentence_of(error))
         self._offer_buckets()
+        if self._fits and self.traces:
+            self.bins = bins_for(self.traces, self.few)
         self._refresh()
 
     def pick(self, bucket: str, position: int, index: int) -> None:
@@ -195,6 +201,8 @@ class AcceptanceMap(widgets.VBox):
         return list(dict.fromkeys(self.table["bucket"]))
 
     def _clicked(self, bucket: str, points: Any) -> None:
+        if not points.xs:  # plotly tells every trace of a click on any of them
+            return
         x, position = points.xs[0], round(points.ys[0])
         row = self.table[(self.table["output_index"] <= x) & (x < self.table["output_index_end"])]
         self.pick(bucket, position, row["output_index"].iloc[0])
@@ -217,8 +225,8 @@ class AcceptanceMap(widgets.VBox):
         """The cells to choose from, for those who do not click."""
         named = [(_named(row), tuple(row[name] for name in CELL)) for _, row in self.table.iterrows()]
         self._offering = True
-        self.cell_choice.options = [("choose a cell", None), *named]
-        self.cell_choice.value = None
+        self.cell_choice.options = [("choose a cell", ""), *named]
+        self.cell_choice.value = ""
         self._offering = False
         self.next_button.disabled, self.cell_line.value = True, ""
 
@@ -234,7 +242,7 @@ class AcceptanceMap(widgets.VBox):
             self.bucket = change["new"]
 
     def _cell_chosen(self, change: Any) -> None:
-        if not self._offering and change["new"] is not None:
+        if not self._offering and change["new"]:
             self.pick(*change["new"])
 
     def to_html(self) -> str:

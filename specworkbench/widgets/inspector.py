@@ -29,8 +29,9 @@ _STYLE = """<style>
 .swb-card .swb-scalars span {margin-right: 1.2em; white-space: nowrap; display: inline-block;}
 .swb-card .swb-code {font-family: var(--jp-code-font-family, ui-monospace, monospace);}
 .swb-decision, .swb-chart {display: block; width: 100%; height: auto;}
-.swb-decision {max-width: 600px;}
-.swb-chart {max-width: 760px; margin-top: 8px;}
+.swb-decision {min-width: 360px; max-width: 600px;}
+.swb-chart {min-width: 520px; max-width: 760px; margin-top: 8px;}
+.swb-scroll {overflow: auto hidden;}
 </style>"""
 
 
@@ -66,7 +67,9 @@ class Inspector(widgets.VBox):
         self.card, self.place_line = widgets.HTML(), widgets.HTML()
         self.previous_button = _button("previous", "chevron-left", "the token before, in the order of the strip")
         self.next_button = _button("next", "chevron-right", "the token after, in the order of the strip")
-        self.steps = widgets.HBox([self.previous_button, self.next_button, self.place_line])
+        self.steps = widgets.Box(
+            [self.previous_button, self.next_button, self.place_line], layout={"flex_flow": "row wrap"}
+        )
         super().__init__([self.steps, self.card], **options)
         if selection is None or trace is not None:
             self.show(trace, sequence, selected)
@@ -139,20 +142,22 @@ class Inspector(widgets.VBox):
 
 
 def _button(description: str, icon: str, tooltip: str) -> widgets.Button:
-    return widgets.Button(description=description, icon=icon, tooltip=tooltip, layout={"width": "auto"})
+    layout = {"flex": "0 0 auto", "width": "auto"}
+    return widgets.Button(description=description, icon=icon, tooltip=tooltip, layout=layout)
 
 
 def card_html(trace: Trace | None, row: pd.Series | None, top: int = 12) -> str:
     """Sentence, decision, numbers and chart of one token; all text of the trace is escaped."""
     if trace is None or row is None:
         return f'{_STYLE}<div class="swb-card"><p class="swb-note">{EMPTY}</p></div>'
-    numbers = "".join(f"<span>{escape(name)} {escape(value)}</span>" for name, value in scalars(row))
+    numbers = " ".join(f"<span>{escape(name)} {escape(value)}</span>" for name, value in scalars(row))
     table = distribution_table(trace, row, top)
     chart = f'<p class="swb-note">{escape(NO_DISTRIBUTIONS)}</p>' if table is None else distribution_svg(table)
+    picture = f'<div class="swb-scroll">{_decision_html(trace, row)}</div>'
     return (
         f'{_STYLE}<div class="swb-card"><p class="swb-sentence">'
         f"{palette.OUTCOMES[row['outcome']].glyph} {_unbroken(escape(sentence(trace, row)))}</p>"
-        f'{_decision_html(trace, row)}<p class="swb-scalars">{numbers}</p>{chart}</div>'
+        f'{picture}<p class="swb-scalars">{numbers}</p><div class="swb-scroll">{chart}</div></div>'
     )
 
 

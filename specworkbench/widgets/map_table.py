@@ -11,14 +11,17 @@ from specworkbench.plots import palette
 from specworkbench.plots.acceptance_map import describe
 
 _STYLE = """<style>
-.swb-map {border-collapse: separate; border-spacing: 2px; font-variant-numeric: tabular-nums; margin: 8px 0;
-  font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
-  color: var(--jp-ui-font-color1, inherit);}
-.swb-map caption {text-align: left; font-weight: 600;}
-.swb-map th {font-weight: 400; padding: 1px 5px;}
-.swb-map td {text-align: center; padding: 1px 6px; min-width: 3em;}
-.swb-map small {display: block;}
-.swb-map .swb-few {background: #8c8c8c59; color: inherit;}
+.swb-maps {font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
+  color: var(--jp-ui-font-color1, inherit); font-variant-numeric: tabular-nums;}
+.swb-maps .swb-row {display: flex; flex-wrap: wrap; gap: 8px 28px;}
+.swb-maps table.swb-map {border-collapse: separate; border-spacing: 2px; margin: 0; color: inherit; font-size: inherit;}
+.swb-maps .swb-map caption {text-align: left; font-weight: 600; white-space: nowrap;}
+.swb-maps .swb-map tr:nth-child(n) {background: none;}
+.swb-maps .swb-map th {font-weight: 400; padding: 1px 5px; text-align: right; white-space: nowrap;}
+.swb-maps .swb-map td {text-align: center; padding: 1px 6px; min-width: 3em;}
+.swb-maps .swb-map th[scope=col] {text-align: center;}
+.swb-maps small {display: block;}
+.swb-maps .swb-few {background: #8c8c8c29;}
 </style>"""
 
 
@@ -33,7 +36,7 @@ def table_html(table: pd.DataFrame, few: int) -> str:
     buckets = dict.fromkeys(table["bucket"])
     tables = "".join(_bucket_html(str(bucket), table[table["bucket"] == bucket], few) for bucket in buckets)
     note = f"In a cell: acceptance, and how many positions were examined; grey: fewer than {few} of them."
-    return f'{_STYLE}{tables}<p class="swb-map">{note}</p>'
+    return f'{_STYLE}<div class="swb-maps"><div class="swb-row">{tables}</div><p>{note}</p></div>'
 
 
 def _bucket_html(bucket: str, cells: pd.DataFrame, few: int) -> str:
@@ -44,7 +47,7 @@ def _bucket_html(bucket: str, cells: pd.DataFrame, few: int) -> str:
     for position in range(1, int(cells["position"].max()) + 1):
         row = "".join(_cell_html(by_place.get((position, start)), few) for start, _ in bins)
         rows.append(f'<tr><th scope="row">position {position}</th>{row}</tr>')
-    caption = f"<caption>{escape(bucket)}: position in the round, over the output index</caption>"
+    caption = f"<caption>{escape(bucket)}: position over output index</caption>"
     return f'<table class="swb-map">{caption}<tr><th></th>{head}</tr>{"".join(rows)}</table>'
 
 

@@ -6,8 +6,8 @@ const EMPTY = "No tokens yet: decode a prompt or open a trace, and its tokens ap
 /** A strip in `el`; `measure` tells the room, and tests without a page give their own. */
 export class Strip {
   constructor({ model, el, measure = measured }) {
-    Object.assign(this, { model, measure, tokens: [], groups: [], glyphs: {}, plan: wrap([], [], {}), room: null });
-    Object.assign(this, { active: -1, lines: new Map(), frame: 0, size: "" });
+    Object.assign(this, { model, measure, tokens: [], groups: [], glyphs: {}, plan: wrap([], [], {}), sizes: null });
+    Object.assign(this, { active: -1, lines: new Map(), frame: 0, laidFor: "" });
     this.head = element("div", "swb-head");
     this.empty = element("p", "swb-empty", EMPTY);
     this.list = element("div", "swb-tokens", undefined, { role: "listbox", "aria-orientation": "horizontal" });
@@ -97,12 +97,14 @@ export class Strip {
     this.list.setAttribute("aria-label", title || "Tokens by round");
   }
 
-  resized() {
+  /** The width of a line and the size of a letter, as text. */
+  get room() {
     const sides = [this.ruler, this.ruler.firstChild].map((node) => node.getBoundingClientRect());
-    const size = sides.map(({ width, height }) => `${width} ${height}`).join();
-    if (size === this.size) return;
-    this.size = size;
-    this.lay();
+    return sides.map(({ width, height }) => `${width} ${height}`).join();
+  }
+
+  resized() {
+    if (this.room !== this.laidFor) this.lay();
   }
 
   /** Wrap the tokens anew, in the room there is now; none while the page has given none. */
@@ -110,11 +112,12 @@ export class Strip {
     const { holdsFocus } = this;
     for (const { node } of this.lines.values()) node.remove();
     this.lines.clear();
-    this.room = this.tokens.length ? this.measure(this.list, this.glyphs) : null;
-    if (!this.room?.width) return;
-    this.plan = wrap(this.tokens, this.groups, this.room);
-    this.sheet.style.height = `${this.plan.lines.length * this.room.line}px`;
-    this.sheet.style.setProperty("--swb-widest", `${this.room.widest}px`);
+    this.laidFor = this.room;
+    this.sizes = this.tokens.length ? this.measure(this.list, this.glyphs) : null;
+    if (!this.sizes?.width) return;
+    this.plan = wrap(this.tokens, this.groups, this.sizes);
+    this.sheet.style.height = `${this.plan.lines.length * this.sizes.line}px`;
+    this.sheet.style.setProperty("--swb-widest", `${this.sizes.widest}px`);
     this.reveal();
     if (holdsFocus) this.focus();
   }
@@ -122,9 +125,9 @@ export class Strip {
   /** Bring the lines in the page up to where the list is scrolled to. */
   draw() {
     this.frame = 0;
-    if (!this.room?.width) return;
+    if (!this.sizes?.width) return;
     const { list, plan, lines } = this;
-    const { first, last } = linesAround(list.scrollTop, list.clientHeight, this.room.line, plan.lines.length);
+    const { first, last } = linesAround(list.scrollTop, list.clientHeight, this.sizes.line, plan.lines.length);
     const own = plan.lineOf[this.entry];
     for (const [number, { node }] of lines) {
       if (number === own || (number >= first && number < last)) continue;
@@ -143,7 +146,7 @@ export class Strip {
     const { start, parts } = this.plan.lines[number];
     const node = element("div", "swb-line", undefined, { role: "presentation" });
     const options = [];
-    node.style.top = `${number * this.room.line}px`;
+    node.style.top = `${number * this.sizes.line}px`;
     for (const { group, start: from, end, first } of parts) {
       const round = roundNode(first ? String(this.groups[group].round) : "");
       dress(round, { role: "group", "aria-label": roundLabel(this.tokens, this.groups[group]) });
@@ -176,9 +179,9 @@ export class Strip {
 
   /** Scroll the list itself, never the page, until the selected token is seen. */
   reveal() {
-    if (this.room?.width && this.selected >= 0 && this.selected < this.tokens.length) {
+    if (this.sizes?.width && this.selected >= 0 && this.selected < this.tokens.length) {
       const number = this.plan.lineOf[this.selected];
-      const top = scrolledTo(number, this.list.scrollTop, this.list.clientHeight, this.room.line);
+      const top = scrolledTo(number, this.list.scrollTop, this.list.clientHeight, this.sizes.line);
       if (top !== this.list.scrollTop) this.list.scrollTop = top;
     }
     this.draw();
@@ -232,8 +235,8 @@ export class Strip {
 
   target(key) {
     if (key !== "PageDown" && key !== "PageUp") return moved(this.tokens, this.active, key);
-    if (!this.room?.width) return null;
-    return paged(this.plan, this.active, key, Math.max(1, Math.floor(this.list.clientHeight / this.room.line) - 1));
+    if (!this.sizes?.width) return null;
+    return paged(this.plan, this.active, key, Math.max(1, Math.floor(this.list.clientHeight / this.sizes.line) - 1));
   }
 }
 

@@ -1,7 +1,6 @@
 """The map of acceptance: from any source of traces, a click selects, and the selection is marked."""
 
 import pytest
-from plotly.callbacks import Points
 
 from specworkbench import analysis
 from specworkbench.analysis.acceptance import output_index
@@ -64,9 +63,8 @@ def test_a_click_selects_and_every_panel_follows():
     acceptance = AcceptanceMap(selection=explorer.selection, bins=4)
     cell = acceptance.table[acceptance.table["bucket"] == "prose"].iloc[1]
     middle = (cell["output_index"] + cell["output_index_end"]) / 2
-    heatmap = acceptance.figure.data[3]
-    points = Points([[0, 1]], [middle], [int(cell["position"])], heatmap.name, 3)
-    heatmap._dispatch_on_click(points, None)
+    clicked = {"xs": [middle], "ys": [int(cell["position"])], "point_indexes": [[0, 1]], "trace_indexes": [3]}
+    acceptance.figure._js2py_pointsCallback = {"event_type": "plotly_click", "points": clicked}
     assert lies_in(explorer.selection, *cell[["bucket", "position", "output_index", "output_index_end"]])
     assert explorer.strip.selected == explorer.selection.selected
     assert explorer.trace is TRACE and explorer.sequence == explorer.selection.sequence
@@ -103,7 +101,7 @@ def test_it_follows_a_shared_selection_unless_it_has_traces_of_its_own():
     following, own = AcceptanceMap(selection=selection), AcceptanceMap(TRACE, selection=selection)
     selection.show(other)
     assert following.traces == [other] and own.traces[0] is TRACE
-    assert following.table.equals(analysis.acceptance_map(other))
+    assert following.table.equals(analysis.acceptance_map(other, bins=following.bins))
 
 
 def test_buckets_side_by_side_together_or_one():
@@ -114,6 +112,13 @@ def test_buckets_side_by_side_together_or_one():
         assert acceptance.bucket == choice and set(acceptance.table["bucket"]) == buckets
     one = AcceptanceMap(spoken(buckets=("code",)))
     assert one.bucket_choice.layout.display == "none"
+
+
+def test_without_bins_there_are_as_many_as_leave_cells_enough():
+    counts = [AcceptanceMap(TRACE, few=few).table["examined"] for few in (1, 15, 10**6)]
+    assert [count.median() >= few for count, few in zip(counts, (1, 15, 10**6), strict=True)] == [True, True, False]
+    bins = [AcceptanceMap(TRACE, few=few).bins for few in (1, 15, 10**6)]
+    assert bins[0] == 8 > bins[1] > bins[2] == 1
 
 
 def test_columns_follow_the_slider_and_are_within_limits():
@@ -131,7 +136,7 @@ def test_a_folder_a_file_and_a_list_are_the_same_map(tmp_path):
     files = sorted(tmp_path.glob("*.trace"))
     expected = analysis.acceptance_map(TRACE)
     for source in (tmp_path, files, [str(file) for file in files]):
-        assert AcceptanceMap(source).table.equals(expected)
+        assert AcceptanceMap(source, bins=8).table.equals(expected)
     alone = AcceptanceMap(tmp_path)
     alone.pick("code", 1, 0)
     assert alone.selection.trace in alone.traces and alone.selection.trace.distributions is not None
