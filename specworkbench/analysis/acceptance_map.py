@@ -36,7 +36,7 @@ def acceptance_map(
     >>> from specworkbench.trace import load_trace
     >>> table = acceptance_map(load_trace(traces_dir() / "quickstart.trace"), bins=[0, 32, 64], by_bucket=False)
     >>> table[["position", "output_index", "examined", "accepted"]].iloc[0].tolist()
-    [1, 0, 75, 49]
+    [1, 0, 77, 51]
     """
     cells = examined_cells(traces, bins=bins, by_bucket=by_bucket)
     counts = cells.groupby([*CELL, "output_index_end"], sort=False)["accepted"].agg(["size", "sum"]).reset_index()
@@ -51,7 +51,13 @@ def acceptance_map(
 
 
 def bins_for(traces: Trace | Sequence[Trace], few: int = 10, most: int = 8) -> int:
-    """How many bins of the output index, at most `most`, leave half of the cells of all buckets with `few` examined."""
+    """How many bins of the output index, at most `most`, leave half of the cells of all buckets with `few` examined.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> bins_for(load_trace(traces_dir() / "quickstart.trace"))
+    2
+    """
     for bins in range(most, 1, -1):
         counts = examined_cells(traces, bins=bins).groupby(list(CELL)).size()
         if len(counts) and counts.median() >= few:
@@ -66,6 +72,11 @@ def examined_cells(
 
     Columns: trace (its number among them), sequence, round, position, accepted, bucket, output_index and
     output_index_end of the bin. Arguments as in `acceptance_map`; what lies beyond given edges is left out.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> len(examined_cells(load_trace(traces_dir() / "quickstart.trace")))
+    350
     """
     traces = [traces] if isinstance(traces, Trace) else list(traces)
     parts = [_examined(trace).assign(trace=number) for number, trace in enumerate(traces)]

@@ -29,8 +29,8 @@ _STYLE = """<style>
 .swb-card .swb-scalars span {margin-right: 1.2em; white-space: nowrap; display: inline-block;}
 .swb-card .swb-code {font-family: var(--jp-code-font-family, ui-monospace, monospace);}
 .swb-decision, .swb-chart {display: block; width: 100%; height: auto;}
-.swb-decision {min-width: 360px; max-width: 600px;}
-.swb-chart {min-width: 520px; max-width: 760px; margin-top: 8px;}
+.swb-card .swb-decision {min-width: 360px; max-width: 600px;}
+.swb-card .swb-chart {min-width: 520px; max-width: 760px; margin-top: 8px;}
 .swb-scroll {overflow: auto hidden;}
 </style>"""
 
@@ -47,7 +47,7 @@ class Inspector(widgets.VBox):
     >>> inspector = Inspector(load_trace(traces_dir() / "quickstart.trace"))
     >>> inspector.selected = 0
     >>> inspector.place
-    'position 1 of 5 in round 0, token 1 of 58'
+    'position 1 of 4 in round 0, token 1 of 166'
     """
 
     selected = traitlets.Int(-1)

@@ -18,6 +18,13 @@ class Selection(traitlets.HasTraits):
     trace: None for none. sequence: its index. selected: the token's index in the order of the strip (`strip_rows`), -1
     for none. round and position follow from these: of the selected token, -1 without one. A panel observes `trace` and
     `sequence`, which `show` changes (both before either is told), and `selected`, which it sets when a person picks.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> selection = Selection(load_trace(traces_dir() / "quickstart.trace"))
+    >>> selection.at(1, 2)
+    >>> selection.selected, selection.row["outcome"]
+    (6, 'rejected')
     """
 
     trace = traitlets.Instance(Trace, allow_none=True)
