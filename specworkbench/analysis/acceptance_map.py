@@ -58,8 +58,9 @@ def bins_for(traces: Trace | Sequence[Trace], few: int = 10, most: int = 8) -> i
     >>> bins_for(load_trace(traces_dir() / "quickstart.trace"))
     2
     """
+    found = _of_all(traces)
     for bins in range(most, 1, -1):
-        counts = examined_cells(traces, bins=bins).groupby(list(CELL)).size()
+        counts = _in_bins(found, bins).groupby(list(CELL)).size()
         if len(counts) and counts.median() >= few:
             return bins
     return 1
@@ -78,16 +79,23 @@ def examined_cells(
     >>> len(examined_cells(load_trace(traces_dir() / "quickstart.trace")))
     350
     """
+    found = _of_all(traces)
+    return _in_bins(found if by_bucket else found.assign(bucket=ALL), bins)
+
+
+def _of_all(traces: Trace | Sequence[Trace]) -> pd.DataFrame:
+    """The examined positions of all traces, without bins."""
     traces = [traces] if isinstance(traces, Trace) else list(traces)
     parts = [_examined(trace).assign(trace=number) for number, trace in enumerate(traces)]
-    found = pd.concat(parts) if parts else pd.DataFrame(columns=["place"], dtype=np.int64)
+    return pd.concat(parts) if parts else pd.DataFrame(columns=["place"], dtype=np.int64)
+
+
+def _in_bins(found: pd.DataFrame, bins: int | Sequence[int]) -> pd.DataFrame:
     edges = bin_edges(bins, int(found["place"].max()) + 1 if len(found) else 1)
     number = np.searchsorted(edges, found["place"].to_numpy(), side="right") - 1
     inside = (number >= 0) & (number < len(edges) - 1)
     found, number = found[inside], number[inside]
     found = found.assign(output_index=edges[number], output_index_end=edges[number + 1])
-    if not by_bucket:
-        found["bucket"] = ALL
     names = ["trace", "sequence", "round", "position", "accepted", "bucket", "output_index", "output_index_end"]
     return found.reindex(columns=names).reset_index(drop=True)
 

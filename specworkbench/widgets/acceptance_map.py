@@ -132,9 +132,11 @@ class AcceptanceMap(widgets.VBox):
             self.traces = []
             self.say(sentence_of(error))
         self._offer_buckets()
-        if self._fits and self.traces:
-            self.bins = bins_for(self.traces, self.few)
-        self._refresh()
+        bins = bins_for(self.traces, self.few) if self._fits and self.traces else self.bins
+        if bins == self.bins:
+            self._refresh()
+        else:
+            self.bins = bins
 
     def pick(self, bucket: str, position: int, index: int) -> None:
         """Select a token examined in the cell whose bin begins at this output index; picked again, the next one.
@@ -194,7 +196,12 @@ class AcceptanceMap(widgets.VBox):
             for cells in self.figure.data[3 * panel : 3 * panel + 2]:
                 cells.on_click(lambda _trace, points, _state, bucket=bucket: self._clicked(bucket, points))
         self._mark()
+        self._renew()
         self.figure_box.children = [self.figure]
+
+    def _renew(self) -> None:
+        """Bring what a page is opened with up to date, which plotly does only when asked."""
+        self.figure._repr_mimebundle_()
 
     @property
     def _panels(self) -> list[str]:
@@ -248,6 +255,10 @@ class AcceptanceMap(widgets.VBox):
     def to_html(self) -> str:
         """The map as tables that need neither scripts nor a kernel, for exports."""
         return self.message.value + table_html(self.table, self.few)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        self._renew()
+        return super()._repr_mimebundle_(**options)
 
     def _repr_html_(self) -> str:
         return self.to_html()

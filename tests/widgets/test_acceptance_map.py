@@ -95,6 +95,14 @@ def test_the_selected_token_is_marked_where_it_lies():
     assert marks(acceptance) == {}, "a token of another trace lies nowhere here"
 
 
+def test_a_page_opened_later_shows_the_mark_where_it_is_by_then():
+    acceptance = AcceptanceMap(TRACE)
+    acceptance.selection.show(TRACE, 0, selected=0)
+    data = acceptance._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert list(acceptance.figure._widget_data[2]["x"]) == [0.5]
+
+
 def test_it_follows_a_shared_selection_unless_it_has_traces_of_its_own():
     other = spoken(seed=3)
     selection = Selection(TRACE)
