@@ -1,12 +1,12 @@
 """From traces to tables and figures with intervals. numpy, scipy and pandas only; what is not measured is None.
 
 Acceptance: `alpha_counts`, `alpha_overlap`, `acceptance_by_position`, `survival_by_position`, `acceptance_by`,
-`block_efficiency`, `emitted_per_forward`, `accepted_per_proposed`. Time: `target_time`, `draft_cost` (c), `cost_set`,
-`verify_cost` (v), `loop_overhead` (o), `latency_by_sequence` (TTFT, TPOT). Speedup: `measured_speedup`,
-`predicted_speedup`, `compare`. From the formula to the measurement: `gap` (named steps that add up), `predictions`,
-`survival_against_iid`, `autocorrelation`. Of one trace in all: `summary`; of its parts: `by_bucket`, `select`. In
-others' words: `vllm_metrics`, `acceptance_records` (AIPerf) and their totals, `export`; in others' tables:
-`spec_bench_table`, `speed_bench_table`.
+`acceptance_map`, `block_efficiency`, `emitted_per_forward`, `accepted_per_proposed`. Time: `target_time`,
+`draft_cost` (c), `cost_set`, `verify_cost` (v), `loop_overhead` (o), `latency_by_sequence` (TTFT, TPOT). Speedup:
+`measured_speedup`, `predicted_speedup`, `compare`. From the formula to the measurement: `gap` (named steps that add
+up), `predictions`, `survival_against_iid`, `autocorrelation`. Of one trace in all: `summary`; of its parts:
+`by_bucket`, `select`. In others' words: `vllm_metrics`, `acceptance_records` (AIPerf) and their totals, `export`; in
+others' tables: `spec_bench_table`, `speed_bench_table`.
 """
 
 from specworkbench.analysis.acceptance import (
@@ -19,6 +19,7 @@ from specworkbench.analysis.acceptance import (
     emitted_per_forward,
     survival_by_position,
 )
+from specworkbench.analysis.acceptance_map import acceptance_map
 from specworkbench.analysis.dependence import autocorrelation, survival_against_iid
 from specworkbench.analysis.estimate import Estimate
 from specworkbench.analysis.exports import acceptance_records, acceptance_totals, export, vllm_metrics, vllm_totals
@@ -44,6 +45,7 @@ __all__ = [
     "acceptance_by_position",
     "survival_by_position",
     "acceptance_by",
+    "acceptance_map",
     "block_efficiency",
     "emitted_per_forward",
     "accepted_per_proposed",

@@ -174,7 +174,7 @@ def acceptance_by(trace: Trace, by: str, *, bins: int | Sequence[int] = 8) -> pd
         keys = pd.DataFrame({"bucket": labels})
     elif by == "output_index":
         place = output_index(trace, examined)
-        edges = _edges(bins, int(place.max()) + 1 if len(place) else 1)
+        edges = bin_edges(bins, int(place.max()) + 1 if len(place) else 1)
         group = np.searchsorted(edges, place, side="right") - 1
         keys = pd.DataFrame({"output_index": edges[:-1], "output_index_end": edges[1:]})
     else:
@@ -216,7 +216,8 @@ def _deepest(trace: Trace, outcomes: tuple[str, ...]) -> np.ndarray:
     return trace.rounds[keys].merge(largest, on=keys, how="left")["deepest"].fillna(0).to_numpy()
 
 
-def _edges(bins: int | Sequence[int], end: int) -> np.ndarray:
+def bin_edges(bins: int | Sequence[int], end: int) -> np.ndarray:
+    """Rising edges of so many bins from 0 to `end`, or those given. Raises `InputError` for what makes no bin."""
     if not np.ndim(bins):
         if bins < 1:
             raise InputError(f"bins is {bins}; it must be at least 1, or a list of edges")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,21 @@ def joined(paths: Iterable[str | Path]) -> Trace:
     """
     files = list(paths)
     traces = [load_trace(path) for path in files]
-    for path, trace in zip(files, traces, strict=True):
+    check_one_run(traces, files)
+    return traces[0] if len(traces) == 1 else join(traces)
+
+
+def check_one_run(traces: Sequence[Trace], names: Sequence[str | Path]) -> None:
+    """Raises `InputError` for traces of different targets or settings; names: what the sentence calls each."""
+    for name, trace in zip(names, traces, strict=True):
         differing = [key for key in ONE_RUN if trace.manifest.get(key) != traces[0].manifest.get(key)]
         if trace.manifest["target"]["name"] != traces[0].manifest["target"]["name"]:
             differing.insert(0, "target")
         if differing:
             raise InputError(
-                f"{path} is no part of the run of {files[0]}: {', '.join(differing)} differ; give the traces of one "
+                f"{name} is no part of the run of {names[0]}: {', '.join(differing)} differ; give the traces of one "
                 "target with one proposer and the same settings"
             )
-    return traces[0] if len(traces) == 1 else join(traces)
 
 
 def runs_of_report(folder: Path) -> list[Trace]:

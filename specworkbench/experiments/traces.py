@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from specworkbench.analysis.speedup import SAME
 from specworkbench.errors import InputError
-from specworkbench.experiments.recorded import is_plain, joined, runs_of_report
+from specworkbench.experiments.recorded import check_one_run, is_plain, joined, runs_of_report
 from specworkbench.trace import Trace, load_trace
 
 ENDING = ".trace"
@@ -27,12 +29,34 @@ def read_traces(path: Path) -> Trace:
     Raises `InputError` for a path that is not there, a folder without traces or with those of several configurations,
     and for what `load_trace` refuses.
     """
-    if not path.is_dir():
-        return load_trace(path)
-    files = sorted(path.glob(f"*{ENDING}"))
+    return joined(_files_of(path)) if path.is_dir() else load_trace(path)
+
+
+def traces_of(source: Trace | str | PathLike | Iterable[Trace | str | PathLike]) -> list[Trace]:
+    """The traces of one configuration one by one, with all that they hold.
+
+    source: a trace, a file, a folder of files `*.trace`, or several of these. Raises `InputError` as `read_traces`
+    does.
+    """
+    parts = [source] if isinstance(source, Trace | str | PathLike) else list(source)
+    named: list[tuple[str, Trace]] = []
+    for number, part in enumerate(parts, start=1):
+        if isinstance(part, Trace):
+            named.append((f"trace {number}", part))
+        else:
+            path = Path(part).expanduser()
+            files = _files_of(path) if path.is_dir() else [path]
+            named += [(str(file), load_trace(file)) for file in files]
+    traces = [trace for _, trace in named]
+    check_one_run(traces, [name for name, _ in named])
+    return traces
+
+
+def _files_of(folder: Path) -> list[Path]:
+    files = sorted(folder.glob(f"*{ENDING}"))
     if not files:
-        raise InputError(f"there are no traces in {path}; name a file, or a folder with files *{ENDING}")
-    return joined(files)
+        raise InputError(f"there are no traces in {folder}; name a file, or a folder with files *{ENDING}")
+    return files
 
 
 def read_report(folder: Path) -> list[Compared]:

@@ -4,6 +4,7 @@ Every figure takes `template`, a plotly template or its name; without one the lo
 """
 
 from specworkbench.plots.acceptance import acceptance
+from specworkbench.plots.acceptance_map import acceptance_map
 from specworkbench.plots.claim_parts import claim_parts
 from specworkbench.plots.distribution import distribution
 from specworkbench.plots.e_race import e_race
@@ -15,6 +16,6 @@ from specworkbench.plots.speedup_surface import speedup_surface
 from specworkbench.plots.study_grid import study_grid
 
 __all__ = [
-    "acceptance", "claim_parts", "distribution", "e_race", "expected_tokens", "gap", "phases", "speedup_slice",
-    "speedup_surface", "study_grid",
+    "acceptance", "acceptance_map", "claim_parts", "distribution", "e_race", "expected_tokens", "gap", "phases",
+    "speedup_slice", "speedup_surface", "study_grid",
 ]  # fmt: skip

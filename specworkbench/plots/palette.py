@@ -64,6 +64,10 @@ PHASES = {
 }
 PHASE_PATTERNS = {"propose": "/", "verify": "", "accept": ".", "rollback": "\\", "other": "x"}
 
+SEQUENTIAL = "Viridis"
+"""Plotly's name of the scale for shares from low to high: its lightness rises evenly, so that people with any colour
+vision read it and print keeps it; no shade of it is grey, which means few observations."""
+
 SERIES = tuple(OKABE_ITO[name] for name in ("blue", "vermillion", "green", "purple", "sky", "orange"))
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 """Colour and marker of the first, second, ... series of a figure."""

@@ -66,6 +66,8 @@ class Trace:
     distributions: pd.DataFrame | None = None
     rows: dict[str, np.ndarray] | None = None
     _index: dict[tuple[int, int, int, int | None], int] = field(default_factory=dict, init=False, repr=False)
+    _rounds: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _rounds_of: pd.DataFrame | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def sequences(self) -> list[dict[str, Any]]:
@@ -87,8 +89,10 @@ class Trace:
 
     def round_positions(self, sequence: int, round_index: int) -> pd.DataFrame:
         """All tokens of one round, as proposed and then as drawn (rows of `positions`)."""
-        frame = self.positions
-        return frame[(frame["sequence"] == sequence) & (frame["round"] == round_index)]
+        if self._rounds_of is not self.positions:
+            self._rounds_of = self.positions
+            self._rounds = self.positions.groupby(["sequence", "round"]).indices
+        return self.positions.iloc[self._rounds.get((sequence, round_index), [])]
 
     def distribution(
         self, sequence: int, round_index: int, position: int, node: int | None = None

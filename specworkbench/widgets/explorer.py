@@ -11,9 +11,9 @@ import traitlets
 
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, load_trace
-from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.inspector import Inspector
-from specworkbench.widgets.tables import caption, tokens_of
+from specworkbench.widgets.selection import Selection
+from specworkbench.widgets.tables import sequence_name
 from specworkbench.widgets.token_strip import TokenStrip
 
 _INK = "color: var(--jp-ui-font-color1, inherit)"
@@ -23,86 +23,105 @@ class Explorer(widgets.VBox):
     """A sequence of a trace, its tokens, and the selected token under the glass.
 
     `trace` and `sequence` say what is shown, `selected` (index in the strip, -1 for none) which token; set any of
-    them. An error becomes a sentence in `message`, never a traceback.
+    them. An error becomes a sentence in `message`, never a traceback. `selection` is what strip and inspector follow:
+    give it to other panels, or give the explorer theirs. Enter on a token leads to the inspector's buttons.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> explorer = Explorer(load_trace(traces_dir() / "quickstart.trace"))
+    >>> explorer.selected = 0
+    >>> explorer.selection.round, explorer.selection.position
+    (0, 1)
     """
 
     trace = traitlets.Instance(Trace, allow_none=True)
     sequence = traitlets.Int(0)
     selected = traitlets.Int(-1)
 
-    def __init__(self, trace: Trace | None = None, sequence: int = 0, *, top: int = 12, **options: Any):
-        self._shown = None
+    def __init__(
+        self,
+        trace: Trace | None = None,
+        sequence: int = 0,
+        *,
+        selection: Selection | None = None,
+        top: int = 12,
+        **options: Any,
+    ):
+        self.selection = Selection() if selection is None else selection
+        self._asking = False
         self.message = widgets.HTML()
         self.chooser = widgets.Dropdown(description="sequence", layout={"width": "min(40em, 98%)"})
         self.prompt = widgets.HTML()
-        self.strip = TokenStrip()
-        self.inspector = Inspector(top=top)
+        self.inspector = Inspector(selection=self.selection, top=top)
+        self.strip = TokenStrip(selection=self.selection)
         super().__init__([self.message, self.chooser, self.prompt, self.strip, self.inspector], **options)
-        traitlets.link((self, "selected"), (self.strip, "selected"))
-        traitlets.link((self, "selected"), (self.inspector, "selected"))
+        traitlets.link((self.selection, "selected"), (self, "selected"))
+        self.selection.observe(self._follow, ["trace", "sequence"])
         self.chooser.observe(self._chosen, "value")
-        self.show(trace, sequence)
+        self.strip.observe(lambda _change: self.inspector.focus(), "opened")
+        if selection is None or trace is not None:
+            self.show(trace, sequence)
+        else:
+            self._follow()
 
     def show(self, trace: Trace | None, sequence: int = 0) -> None:
         """Show another trace."""
-        self._shown = None
-        with self.hold_trait_notifications():
-            self.trace, self.sequence = trace, sequence
-        self._refresh()
+        self._asking = True
+        self.trace, self.sequence = trace, sequence
+        self._asking = False
+        self._ask()
 
     def say(self, text: str) -> None:
         """A sentence above everything; empty for none."""
         self.message.value = sentence_html(text)
 
+    @traitlets.validate("selected")
+    def _within(self, proposal: Any) -> int:
+        return self.selection.within(proposal["value"])
+
     @traitlets.observe("trace", "sequence")
     def _changed(self, _change: Any) -> None:
-        self._refresh()
+        if not self._asking:
+            self._ask()
 
-    def _refresh(self) -> None:
-        """Show `trace` and `sequence`, unless they are shown already."""
-        if self._shown == (id(self.trace), self.sequence):
+    def _ask(self) -> None:
+        """Have `trace` and `sequence` selected; what cannot be shown is told, and nothing is shown in its place."""
+        self._asking, said = True, ""
+        try:
+            self.selection.show(self.trace, self.sequence)
+        except (InputError, KeyError, ValueError) as error:
+            self.selection.show(None)
+            said = sentence_of(error)
+        finally:
+            self._asking = False
+        self._tell()
+        self.say(said)
+
+    def _follow(self, _change: Any = None) -> None:
+        """Show what another panel had selected."""
+        if self._asking:
             return
-        self._shown = (id(self.trace), self.sequence)
-        self._offer()
-        self._show()
+        self._asking = True
+        self.trace, self.sequence = self.selection.trace, self.selection.sequence
+        self._asking = False
+        self._tell()
+        self.say("")
 
     def _chosen(self, change: Any) -> None:
         if change["new"] is not None:
             self.sequence = change["new"]
 
-    def _offer(self) -> None:
-        """The sequences to choose from; hidden where there is no choice."""
+    def _tell(self) -> None:
+        """The sequences to choose from, hidden where there is no choice, and the prompt."""
         entries = self.trace.sequences if self.trace else []
-        options = [(_sequence_name(entry), index) for index, entry in enumerate(entries)]
+        options = [(sequence_name(entry), index) for index, entry in enumerate(entries)]
         self.chooser.unobserve(self._chosen, "value")
         self.chooser.options = options
         self.chooser.value = self.sequence if 0 <= self.sequence < len(options) else None
         self.chooser.observe(self._chosen, "value")
         self.chooser.layout.display = None if len(options) > 1 else "none"
-
-    def _show(self) -> None:
-        self.say("")
-        self.prompt.value, self.strip.title = "", ""
-        self.selected = -1
-        if self.trace is None:
-            self.strip.tokens = []
-            self.inspector.show(None)
-            return
-        try:
-            tokens = tokens_of(self.trace, self.sequence)
-            self.inspector.show(self.trace, self.sequence)
-        except (InputError, KeyError, ValueError) as error:
-            self.strip.tokens = []
-            self.inspector.show(None)
-            self.say(sentence_of(error))
-            return
-        entry = self.trace.sequences[self.sequence]
-        self.prompt.value = _prompt_html(entry["prompt"])
-        why = STOP_REASONS.get(entry["stop_reason"], "not ended")
-        stopped = f"{len(entry['token_ids'])} tokens, {why}"
-        self.strip.title = caption(self.trace, f"{_sequence_name(entry)}: {stopped}")
-        self.strip.tokens = tokens
-        self.selected = first_rejected(tokens)
+        shown = self.selection.trace is not None
+        self.prompt.value = _prompt_html(entries[self.sequence]["prompt"]) if shown else ""
 
     def to_html(self) -> str:
         """Strip and inspector as HTML that needs neither scripts nor a kernel."""
@@ -115,7 +134,12 @@ class Explorer(widgets.VBox):
 def explore(trace: Trace | str | PathLike | None, sequence: int = 0, **options: Any) -> Explorer:
     """A widget to look at a trace, or at a trace file, token by token.
 
-    What cannot be opened is told in the widget as a sentence. Option: `top`, how many tokens have a bar of their own.
+    What cannot be opened is told in the widget as a sentence. Options: `top`, how many tokens have a bar of their own;
+    `selection`, one that other panels share.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> explore(traces_dir() / "quickstart.trace").selection.row["outcome"]
+    'rejected'
     """
     if trace is None or isinstance(trace, Trace):
         return Explorer(trace, sequence, **options)
@@ -125,12 +149,6 @@ def explore(trace: Trace | str | PathLike | None, sequence: int = 0, **options: 
         explorer = Explorer(**options)
         explorer.say(sentence_of(error))
         return explorer
-
-
-def first_rejected(tokens: list[dict[str, Any]]) -> int:
-    """The first rejected token, where there is the most to see; else the first token, -1 without any."""
-    rejected = (index for index, token in enumerate(tokens) if token["outcome"] == "rejected")
-    return next(rejected, 0 if tokens else -1)
 
 
 def sentence_of(error: BaseException) -> str:
@@ -146,10 +164,6 @@ def sentence_html(text: str) -> str:
         return ""
     style = f"border-left: 4px solid var(--jp-error-color1, #d55e00); padding: 2px 8px; {_INK}"
     return f'<div role="alert" style="{style}">{escape(text)}</div>'
-
-
-def _sequence_name(entry: dict[str, Any]) -> str:
-    return f"{entry['id']} · {entry['bucket']}" if entry.get("bucket") else str(entry["id"])
 
 
 def _prompt_html(prompt: str) -> str:

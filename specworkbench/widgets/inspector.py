@@ -13,8 +13,9 @@ from specworkbench.plots import palette
 from specworkbench.trace import Trace
 from specworkbench.widgets.chart import distribution_svg
 from specworkbench.widgets.decision import decision_svg, no_decision
+from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.sentences import decision_of, scalars, sentence
-from specworkbench.widgets.tables import distribution_table, strip_rows
+from specworkbench.widgets.tables import distribution_table
 
 EMPTY = "Pick a token in the strip to see how it was decided."
 NO_DISTRIBUTIONS = "This trace holds no distributions: record with capture='top-k' to see p and q here."
@@ -28,44 +29,109 @@ _STYLE = """<style>
 .swb-card .swb-scalars span {margin-right: 1.2em; white-space: nowrap; display: inline-block;}
 .swb-card .swb-code {font-family: var(--jp-code-font-family, ui-monospace, monospace);}
 .swb-decision, .swb-chart {display: block; width: 100%; height: auto;}
-.swb-decision {max-width: 600px;}
-.swb-chart {max-width: 760px; margin-top: 8px;}
+.swb-card .swb-decision {min-width: 360px; max-width: 600px;}
+.swb-card .swb-chart {min-width: 520px; max-width: 760px; margin-top: 8px;}
+.swb-scroll {overflow: auto hidden;}
 </style>"""
 
 
 class Inspector(widgets.VBox):
-    """Shows the token `selected` (an index in the order of the strip) of one sequence of a trace.
+    """Shows the token `selected` (an index in the order of the strip, -1 for none) of one sequence of a trace.
 
-    `show(trace, sequence)` changes what is inspected; `selected` is -1 for none. `top`: tokens with a bar of their
-    own, all others share one.
+    `show(trace, sequence)` changes what is inspected; with a `selection`, which may be shared with other panels, what
+    is selected there is. The buttons lead to the token before and after. `top`: tokens with a bar of their own, all
+    others share one.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> inspector = Inspector(load_trace(traces_dir() / "quickstart.trace"))
+    >>> inspector.selected = 0
+    >>> inspector.place
+    'position 1 of 4 in round 0, token 1 of 166'
     """
 
     selected = traitlets.Int(-1)
 
-    def __init__(self, trace: Trace | None = None, sequence: int = 0, *, top: int = 12, **options: Any):
+    def __init__(
+        self,
+        trace: Trace | None = None,
+        sequence: int = 0,
+        *,
+        selection: Selection | None = None,
+        selected: int = -1,
+        top: int = 12,
+        **options: Any,
+    ):
         self.top = top
-        self.card = widgets.HTML()
-        super().__init__([self.card], **options)
-        self.show(trace, sequence)
-
-    def show(self, trace: Trace | None, sequence: int = 0) -> None:
-        """Inspect another sequence. Raises `InputError` for one that is not there."""
-        self._rows = pd.DataFrame() if trace is None else strip_rows(trace, sequence)
-        self.trace, self.sequence = trace, sequence
+        self.selection = Selection() if selection is None else selection
+        self.card, self.place_line = widgets.HTML(), widgets.HTML()
+        self.previous_button = _button("previous", "chevron-left", "the token before, in the order of the strip")
+        self.next_button = _button("next", "chevron-right", "the token after, in the order of the strip")
+        self.steps = widgets.Box(
+            [self.previous_button, self.next_button, self.place_line], layout={"flex_flow": "row wrap"}
+        )
+        super().__init__([self.steps, self.card], **options)
+        if selection is None or trace is not None:
+            self.show(trace, sequence, selected)
+        traitlets.link((self.selection, "selected"), (self, "selected"))
+        self.selection.observe(self._follow, ["trace", "sequence", "selected"])
+        self.previous_button.on_click(lambda _button: self.step(-1))
+        self.next_button.on_click(lambda _button: self.step(1))
         self.update()
+
+    @property
+    def trace(self) -> Trace | None:
+        return self.selection.trace
+
+    @property
+    def sequence(self) -> int:
+        return self.selection.sequence
 
     @property
     def row(self) -> pd.Series | None:
         """The selected token as a row of `trace.positions`; None where none is selected."""
-        return self._rows.iloc[self.selected] if 0 <= self.selected < len(self._rows) else None
+        return self.selection.row
 
-    @traitlets.observe("selected")
-    def _selected_changed(self, _change: Any) -> None:
-        self.update()
+    @property
+    def place(self) -> str:
+        """Where the selected token stands, in words; empty where none is selected."""
+        if self.row is None:
+            return ""
+        positions = self.trace.round_positions(self.sequence, self.selection.round)["position"]
+        at = f"position {self.selection.position} of {positions.max()} in round {self.selection.round}"
+        return f"{at}, token {self.selection.selected + 1} of {len(self.selection.rows)}"
+
+    def show(self, trace: Trace | None, sequence: int = 0, selected: int = -1) -> None:
+        """Inspect another sequence, by default none of its tokens yet. Raises `InputError` for one not there."""
+        self.selection.show(trace, sequence, selected)
+
+    def step(self, by: int) -> None:
+        """Select the token so many further on, as far as there are any."""
+        self.selection.selected = max(0, self.selection.selected + by)
+
+    def focus(self) -> None:
+        """Have the keyboard at the button to the next token (at the last one, to the one before)."""
+        (self.previous_button if self.next_button.disabled else self.next_button).focus()
+
+    @traitlets.validate("selected")
+    def _within(self, proposal: Any) -> int:
+        return self.selection.within(proposal["value"])
+
+    def _follow(self, _change: Any) -> None:
+        """Draw what is selected, once where several things of it changed."""
+        trace, *where = self._shown
+        if trace is not self.trace or where != [self.sequence, self.selection.selected]:
+            self.update()
 
     def update(self) -> None:
         """Draw the selected token anew."""
+        self._shown = self.trace, self.sequence, self.selection.selected
         self.card.value = self.to_html()
+        last = len(self.selection.rows) - 1
+        self.place_line.value = f'<span class="swb-card">{escape(self.place)}</span>'
+        at = self.selection.selected
+        self.previous_button.disabled, self.next_button.disabled = at <= 0, at >= last
+        self.steps.layout.display = "none" if last < 0 else None
 
     def to_html(self) -> str:
         """What is shown, as HTML that needs neither scripts nor a kernel."""
@@ -75,17 +141,23 @@ class Inspector(widgets.VBox):
         return self.to_html()
 
 
+def _button(description: str, icon: str, tooltip: str) -> widgets.Button:
+    layout = {"flex": "0 0 auto", "width": "auto"}
+    return widgets.Button(description=description, icon=icon, tooltip=tooltip, layout=layout)
+
+
 def card_html(trace: Trace | None, row: pd.Series | None, top: int = 12) -> str:
     """Sentence, decision, numbers and chart of one token; all text of the trace is escaped."""
     if trace is None or row is None:
         return f'{_STYLE}<div class="swb-card"><p class="swb-note">{EMPTY}</p></div>'
-    numbers = "".join(f"<span>{escape(name)} {escape(value)}</span>" for name, value in scalars(row))
+    numbers = " ".join(f"<span>{escape(name)} {escape(value)}</span>" for name, value in scalars(row))
     table = distribution_table(trace, row, top)
     chart = f'<p class="swb-note">{escape(NO_DISTRIBUTIONS)}</p>' if table is None else distribution_svg(table)
+    picture = f'<div class="swb-scroll">{_decision_html(trace, row)}</div>'
     return (
-        f'{_STYLE}<div class="swb-card"><p class="swb-sentence" aria-live="polite">'
+        f'{_STYLE}<div class="swb-card"><p class="swb-sentence">'
         f"{palette.OUTCOMES[row['outcome']].glyph} {_unbroken(escape(sentence(trace, row)))}</p>"
-        f'{_decision_html(trace, row)}<p class="swb-scalars">{numbers}</p>{chart}</div>'
+        f'{picture}<p class="swb-scalars">{numbers}</p><div class="swb-scroll">{chart}</div></div>'
     )
 
 

@@ -18,6 +18,13 @@ class Selection(traitlets.HasTraits):
     trace: None for none. sequence: its index. selected: the token's index in the order of the strip (`strip_rows`), -1
     for none. round and position follow from these: of the selected token, -1 without one. A panel observes `trace` and
     `sequence`, which `show` changes (both before either is told), and `selected`, which it sets when a person picks.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> selection = Selection(load_trace(traces_dir() / "quickstart.trace"))
+    >>> selection.at(1, 2)
+    >>> selection.selected, selection.row["outcome"]
+    (6, 'rejected')
     """
 
     trace = traitlets.Instance(Trace, allow_none=True)
@@ -61,10 +68,13 @@ class Selection(traitlets.HasTraits):
             raise InputError(f"sequence {self.sequence} has no token at position {position} of round {round_index}")
         self.selected = int(found[0])
 
+    def within(self, index: int) -> int:
+        """The index as it can be selected: past the last token is the last token; before the first is none."""
+        return max(-1, min(index, len(self._rows) - 1))
+
     @traitlets.validate("selected")
     def _within(self, proposal: Any) -> int:
-        """Past the last token is the last token; before the first is none."""
-        return max(-1, min(proposal["value"], len(self._rows) - 1))
+        return self.within(proposal["value"])
 
     @traitlets.observe("selected")
     def _locate(self, _change: Any = None) -> None:

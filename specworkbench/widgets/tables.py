@@ -10,6 +10,7 @@ import pandas as pd
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 from specworkbench.trace.rule import lossy_sentence
+from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.text import visible
 
 
@@ -46,6 +47,18 @@ def tokens_of(trace: Trace, sequence: int = 0) -> list[dict[str, Any]]:
             }
         )
     return tokens
+
+
+def sequence_name(entry: dict[str, Any]) -> str:
+    """A sequence by its prompt's id and bucket. Not escaped for HTML."""
+    return f"{entry['id']} · {entry['bucket']}" if entry.get("bucket") else str(entry["id"])
+
+
+def sequence_title(trace: Trace, sequence: int) -> str:
+    """A line above the tokens of a sequence: its name, how long it is and why it ended. Not escaped for HTML."""
+    entry = trace.sequences[sequence]
+    why = STOP_REASONS.get(entry["stop_reason"], "not ended")
+    return caption(trace, f"{sequence_name(entry)}: {len(entry['token_ids'])} tokens, {why}")
 
 
 def caption(trace: Trace, title: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from specworkbench import analysis
 from specworkbench.errors import InputError
-from specworkbench.experiments.traces import read_report, read_traces
+from specworkbench.experiments.traces import read_report, read_traces, traces_of
 from specworkbench.trace import save_trace
 from tests.trace.toy import toy_trace
 
@@ -92,3 +92,24 @@ def test_a_report_without_plain_traces_or_with_a_damaged_list_is_refused(report)
         (report / "report.json").write_text(text)
         with pytest.raises(InputError, match="is no report"):
             read_report(report)
+
+
+def test_traces_one_by_one_keep_all_that_they_hold(tmp_path):
+    trace = toy_trace(capture="top-k")
+    save_cells(tmp_path, trace)
+    found = traces_of(tmp_path)
+    assert [part.sequences[0]["id"] for part in found] == [entry["id"] for entry in trace.sequences]
+    assert all(part.distributions is not None for part in found)
+    assert traces_of(trace) == [trace] and traces_of([]) == []
+    assert [part.sequences for part in traces_of([trace, tmp_path / "00.trace"])] == [
+        trace.sequences, found[0].sequences
+    ]  # fmt: skip
+
+
+def test_traces_of_several_configurations_are_refused(tmp_path):
+    file = save_trace(toy_trace(gamma=2), tmp_path / "two.trace")
+    with pytest.raises(InputError, match=r"two\.trace is no part of the run of trace 1: gamma differ"):
+        traces_of([toy_trace(), file])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="there are no traces in"):
+        traces_of(tmp_path / "empty")

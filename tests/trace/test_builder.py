@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from specworkbench.trace import TraceBuilder, schema
+from tests.trace.toy import toy_trace
 
 MANIFEST = {"capture": "none"}
 
@@ -109,3 +110,12 @@ def test_a_missing_column_is_named(where, name):
     builder.add_rounds(**tables)
     with pytest.raises(KeyError, match=name):
         builder.build({"capture": "full"})
+
+
+def test_a_round_is_found_with_all_its_tokens_in_order_and_anew_in_other_positions():
+    trace = toy_trace()
+    for (sequence, number), expected in trace.positions.groupby(["sequence", "round"]):
+        assert trace.round_positions(sequence, number).equals(expected)
+    assert trace.round_positions(0, 10**6).empty and list(trace.round_positions(99, 0)) == list(trace.positions)
+    trace.positions = trace.positions[trace.positions["round"] > 0].reset_index(drop=True)
+    assert trace.round_positions(0, 0).empty and len(trace.round_positions(0, 1))

@@ -3,7 +3,8 @@
 class Node {
   constructor(tag, document) {
     Object.assign(this, { tag, ownerDocument: document, attributes: {}, children: [], listeners: {}, parent: null });
-    Object.assign(this, { className: "", text: "", value: "", captured: null });
+    Object.assign(this, { className: "", text: "", value: "", captured: null, dataset: {} });
+    Object.assign(this, { scrollTop: 0, clientHeight: 264, style: { setProperty(name, value) { this[name] = value; } } });
     const names = new Set();
     this.classList = { add: (name) => names.add(name), remove: (name) => names.delete(name), names };
   }
@@ -29,6 +30,21 @@ class Node {
     this.children = [];
     this.text = "";
     this.append(...nodes);
+  }
+
+  insertBefore(node, before) {
+    node.parent = this;
+    this.children.splice(before ? this.children.indexOf(before) : this.children.length, 0, node);
+  }
+
+  contains(node) {
+    return this.all().includes(node);
+  }
+
+  /** The nearest node, this one or around it, with an attribute: the selector is [name=value]. */
+  closest(selector) {
+    const [name, value] = selector.slice(1, -1).split("=");
+    return this.attributes[name] === value ? this : (this.parent?.closest(selector) ?? null);
   }
 
   remove() {

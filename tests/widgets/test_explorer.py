@@ -2,8 +2,10 @@
 
 import ipywidgets
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from specworkbench.widgets import Explorer, Inspector, explore
+from specworkbench.widgets import inspector as inspector_module
 from specworkbench.widgets.chart import distribution_svg
 from specworkbench.widgets.decision import decision_svg, describe
 from specworkbench.widgets.inspector import EMPTY, NO_DISTRIBUTIONS
@@ -127,3 +129,97 @@ def test_decision_bar_keeps_its_labels_inside_and_speaks(accept_prob, u):
 def test_greedy_decision_shows_no_uniform():
     svg = decision_svg(Decision(1.0, 0.3, True, greedy=True))
     assert "draws no u" in svg and "<circle" not in svg and "u 0.30" not in svg
+
+
+def test_panels_share_a_selection_and_move_together():
+    first_one = Explorer(TRACE, 1)
+    second = Explorer(selection=first_one.selection)
+    assert second.trace is TRACE and second.sequence == 1 and second.selected == first_one.selected
+    second.sequence = 2
+    assert first_one.sequence == first_one.selection.sequence == 2 and first_one.chooser.value == 2
+    assert first_one.strip.tokens == second.strip.tokens and "code-2" in first_one.strip.title
+    first_one.selection.at(1, 1)
+    assert second.selected == second.inspector.selected == first_one.selection.selected
+    assert shown(first_one).split("swb-hatch")[0] == shown(second).split("swb-hatch")[0]
+
+
+def test_another_trace_of_the_selection_is_followed_whole():
+    explorer, other = explore(TRACE), spoken(seed=5)
+    other.sequences[3]["prompt"] = "another prompt"
+    explorer.selection.show(other, 3, selected=0)
+    assert (explorer.trace, explorer.sequence, explorer.selected) == (other, 3, 0)
+    assert "another prompt" in explorer.prompt.value and "prose-0" in explorer.strip.title
+    assert explorer.inspector.trace is other
+
+
+def test_what_cannot_be_shown_empties_all_panels_and_the_next_fills_them():
+    explorer = explore(TRACE)
+    explorer.sequence = 77
+    assert "There is no sequence 77" in explorer.message.value
+    assert explorer.trace is TRACE and not explorer.strip.tokens and EMPTY in shown(explorer)
+    explorer.selection.show(TRACE, 1)
+    assert explorer.message.value == "" and explorer.sequence == 1 and explorer.strip.tokens
+
+
+def test_a_selection_beyond_the_tokens_is_the_last_one():
+    explorer = explore(TRACE)
+    last = len(explorer.strip.tokens) - 1
+    explorer.selected = 10**6
+    assert explorer.selected == explorer.selection.selected == explorer.strip.selected == last
+    explorer.inspector.selected = 10**6
+    assert explorer.inspector.selected == last
+
+
+def test_the_inspectors_buttons_go_through_the_tokens_and_end_at_the_ends():
+    inspector = Inspector(TRACE)
+    back, on = inspector.previous_button, inspector.next_button
+    assert back.disabled and not on.disabled and inspector.place == ""
+    seen = []
+    while not on.disabled:
+        on.click()
+        seen.append(inspector.selected)
+    assert seen == list(range(len(inspector.selection.rows)))
+    back.click()
+    assert inspector.selected == seen[-2] and not on.disabled
+    assert Inspector().steps.layout.display == "none"
+
+
+def test_the_inspector_says_where_the_token_stands():
+    sequence, index, row = first(TRACE, "corrected")
+    inspector = Inspector(TRACE, sequence, selected=index)
+    positions = TRACE.round_positions(sequence, row["round"])["position"]
+    assert inspector.place == (
+        f"position {row['position']} of {positions.max()} in round {row['round']}, "
+        f"token {index + 1} of {len(strip_rows(TRACE, sequence))}"
+    )
+    assert inspector.place in inspector.place_line.value
+
+
+def test_enter_in_the_strip_leads_to_the_inspector(monkeypatch):
+    explorer, focused = explore(TRACE), []
+    monkeypatch.setattr(ipywidgets.Button, "focus", lambda button: focused.append(button.description))
+    explorer.strip.opened += 1
+    explorer.selected = len(explorer.strip.tokens) - 1
+    explorer.strip.opened += 1
+    assert focused == ["next", "previous"]
+
+
+def test_the_inspector_draws_once_a_change(monkeypatch):
+    explorer, drawn = explore(TRACE), []
+    real = inspector_module.card_html
+    monkeypatch.setattr(inspector_module, "card_html", lambda *args: drawn.append(args) or real(*args))
+    explorer.strip.selected = 3
+    assert len(drawn) == 1
+    explorer.show(spoken(seed=5), 2)
+    assert len(drawn) == 2
+    explorer.selection.show(TRACE, 0)
+    assert len(drawn) == 3
+
+
+def test_a_notebook_saved_without_widget_state_still_shows_strip_and_inspector():
+    explorer = explore(TRACE)
+    strip, card = 'class="swb swb-strip"', 'class="swb-sentence"'
+    for widget, parts in ((explorer, (strip, card)), (explorer.strip, (strip,)), (explorer.inspector, (card,))):
+        data, _ = DisplayFormatter().format(widget)
+        assert "application/vnd.jupyter.widget-view+json" in data
+        assert all(part in data["text/html"] for part in parts) and "<script" not in data["text/html"]

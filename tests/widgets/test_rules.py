@@ -59,7 +59,7 @@ def test_a_guess_that_block_keeps_in_spite_of_its_own_uniform_is_explained():
     assert all("max(b·p − q, 0)" in text for text in told("block", "outcome == 'corrected'"))
     explorer = explore(trace_of("block"))
     short = 0
-    for index, row in explorer.inspector._rows[lambda table: table["outcome"] == "accepted"].iterrows():
+    for index, row in explorer.selection.rows[lambda table: table["outcome"] == "accepted"].iterrows():
         explorer.selected = index
         short += row["u"] >= row["accept_prob"]
         assert (KEPT_BY_A_LATER in explorer.inspector.to_html()) == (row["u"] >= row["accept_prob"])
