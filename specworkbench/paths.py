@@ -87,6 +87,11 @@ def claims_dir() -> Path:
     return data_dir() / "claims"
 
 
+def traces_dir() -> Path:
+    """The folder of the shipped traces. Raises `InputError` when the shipped data is missing."""
+    return data_dir() / "traces"
+
+
 def prompts_dir() -> Path:
     """The folder of the shipped prompt files. Raises InputError when the shipped data is missing."""
     return data_dir() / "prompts"
