@@ -60,7 +60,7 @@ function laneBlocks(lane, blocks, range, width) {
     });
     const text = texts.join("");
     const alone = first === last;
-    if (alone && text && fits(end - start, "xx")) node.append(element("div", "swbp-text", text));
+    if (alone && text && fits(end - start, "xxxx")) node.append(element("div", "swbp-text", text));
     if (alone && lane.measured && fits(end - start, "999")) node.append(element("div", "swbp-number", String(first)));
     nodes.push(node);
   }

@@ -97,17 +97,19 @@ def _obstacle(trace: Trace, plain: Trace) -> str:
         if key == "target":
             ours, theirs = _forwards(ours), _forwards(theirs)
         if ours != theirs:
-            return f"its {key} is {_short(theirs)}, this run's {_short(ours)}"
+            return _difference(key, ours, theirs)
     return ""
+
+
+def _difference(key: str, ours: Any, theirs: Any) -> str:
+    """In what two values of a key of the manifest differ, in words."""
+    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+        return f"its {key} is {theirs}, this run's {ours}"
+    name = next(name for name in ours | theirs if ours.get(name) != theirs.get(name))
+    return f"its {key} has {name} {theirs.get(name)}, this run's {ours.get(name)}"
 
 
 def _forwards(target: dict[str, Any]) -> dict[str, str]:
     """What decides how long a forward of the target takes, beside the machine."""
     told = {name: target.get(name, default) for name, default in TARGET.items()}
     return told | {"products": "the machine's fastest" if target.get("products") else "torch's"}
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {item}" for name, item in value.items() if item is not None)
-    return str(value)
