@@ -88,7 +88,7 @@ def claims_dir() -> Path:
 
 
 def traces_dir() -> Path:
-    """The folder of the shipped traces. Raises `InputError` when the shipped data is missing."""
+    """Folder of the traces that notebooks and examples open on."""
     return data_dir() / "traces"
 
 

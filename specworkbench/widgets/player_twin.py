@@ -14,6 +14,8 @@ EMPTY = "No rounds yet: open a trace or decode a prompt, and its rounds are play
 PHASE_WORDS = dict(zip(PHASES, ("propose", "verify", "decide", "roll back", "other"), strict=True))
 NEAR = 3.5
 """Rounds that the lanes show."""
+SEEN = 0.005
+"""ms, below which a time is not told."""
 
 
 def player_html(played: dict[str, Any], step: int, message: str = "") -> str:
@@ -112,6 +114,7 @@ def _lanes(played: dict[str, Any], number: int) -> str:
     legend = "".join(
         f'<span class="swbp-time"><span class="swbp-key" data-phase="{phase}"></span>{word} {ms(time)}</span>'
         for (phase, word), time in zip(PHASE_WORDS.items(), rounds[number]["phases"], strict=True)
+        if time >= SEEN
     )
     times = f'<p class="swbp-times"><span class="swbp-label">round {rounds[number]["round"]}: </span>{legend}</p>'
     return f'{tracks}<p class="swbp-note">from {ms(start)} to {ms(start + span)} after the start</p>{times}'

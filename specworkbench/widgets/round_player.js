@@ -4,6 +4,7 @@
 
 const EMPTY = "No rounds yet: open a trace or decode a prompt, and its rounds are played here.";
 const PACES = [4, 2, 1, 0.25]; // seconds a round
+const SEEN = 0.005; // ms, below which a time is not told
 const TOLD = 400; // ms between two steps told to Python while it plays
 const HELP = "Arrow keys: left and right by step, up and down by round; space plays; Home and End go to the ends.";
 
@@ -262,7 +263,8 @@ class Player {
       item.append(key, `${PHASE_WORDS[PHASES[k]]} ${inMs(ms)}`);
       return item;
     });
-    this.times.replaceChildren(element("span", "swbp-label", `round ${round}: `), ...parts);
+    const seen = parts.filter((_, k) => phases[k] >= SEEN);
+    this.times.replaceChildren(element("span", "swbp-label", `round ${round}: `), ...seen);
   }
 
   /** To the step that is about a token of a round. */
