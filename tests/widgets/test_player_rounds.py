@@ -170,6 +170,15 @@ def test_a_plain_run_plays_alone_without_proposing():
     assert played["lanes"]["this"]["name"] == "plain decoding"
 
 
+def test_what_a_plain_round_spends_before_its_forward_is_in_its_first_step():
+    rounds = PLAIN.rounds.assign(ms_propose=0.5, ms_total=PLAIN.rounds["ms_total"] + 0.5)
+    played = player_rounds(replace(PLAIN, rounds=rounds))
+    first, last = played["steps"][0], played["steps"][-1]
+    own = rounds[rounds["sequence"] == 0]
+    assert first["end"] - first["start"] == pytest.approx(0.5 + own["ms_verify"].iloc[0])
+    assert last["end"] - first["start"] == pytest.approx(own["ms_total"].sum())
+
+
 def test_a_tree_is_judged_by_depth_and_keeps_one_path(tree):
     played = player_rounds(tree)
     assert any(round_["tree"] for round_ in played["rounds"])

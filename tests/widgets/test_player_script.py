@@ -129,10 +129,15 @@ def test_the_page_shows_the_step_in_words_and_on_the_clock(in_node):
 
 def test_text_that_would_do_harm_stays_text(in_node):
     code = """
-    const { el } = shown(state);
-    return el.find((node) => node.tag === "script").length + "|" + el.textContent.includes("<script>alert(1)</script>");
+    const { el, look } = shown(state);
+    return [el.find((node) => node.tag === "script").length, look("swbp-token").map((node) => node.textContent)];
     """
-    assert in_node(code, state=state_of(PLAYER)) == "0|true"
+    player = RoundPlayer(TRACE, 0)
+    player.step = next(n for n, step in enumerate(player.played["steps"]) if "<script>" in step["text"])
+    tokens = player.played["rounds"][player.played["steps"][player.step]["round"]]["tokens"]
+    by_column = sorted(tokens, key=lambda token: (token["position"], token["node"] < 0))
+    assert in_node(code, state=state_of(player)) == [0, [token["text"] for token in by_column]]
+    assert any("<script>" in token["text"] for token in tokens)
 
 
 def test_keys_and_buttons_step_and_python_is_told(in_node):
@@ -198,6 +203,19 @@ def test_playing_keeps_the_measured_proportions_and_ends_at_the_last_step(in_nod
             assert min(abs(wanted - change) for change in found["changes"]) < 40
     assert found["label"] and found["took"] == pytest.approx(4000 * len(PLAYED["rounds"]), rel=0.02)
     assert found["step"] == len(steps) - 1 and found["saves"] < found["took"] / 400 + 3
+
+
+def test_while_it_plays_python_is_told_no_faster_than_it_can_follow(in_node):
+    code = """
+    const { model, control, look } = shown({ ...state, step: 0 });
+    control("speed").value = "0.25"; control("speed").fire("change");
+    control("play").fire("click");
+    const seen = new Set();
+    for (let i = 0; i < 80; i += 1) { pass(16); seen.add(look("swbp-sentence")[0].textContent); }
+    return [seen.size, model.saves];
+    """
+    steps, saves = in_node(code, state=state_of(PLAYER))
+    assert steps > 8 and 3 <= saves <= 1280 / 400 + 1
 
 
 def test_without_motion_steps_jump_and_the_playhead_stands_at_their_end(in_node):
