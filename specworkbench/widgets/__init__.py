@@ -7,6 +7,7 @@ from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
 from specworkbench.widgets.overlap_playground import OverlapPlayground
+from specworkbench.widgets.round_player import RoundPlayer
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.speedup_explorer import SpeedupExplorer
 from specworkbench.widgets.tables import tokens_of
@@ -14,5 +15,5 @@ from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
     "AcceptanceMap", "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground",
-    "Selection", "SpeedupExplorer", "TokenStrip", "acceptance_map_figure", "explore", "tokens_of",
+    "RoundPlayer", "Selection", "SpeedupExplorer", "TokenStrip", "acceptance_map_figure", "explore", "tokens_of",
 ]  # fmt: skip
