@@ -1,4 +1,4 @@
-"""Several proposers on the same prompts beside plain decoding: what is asked for, and the rows that come of it. No torch.
+"""Several proposers on the same prompts beside plain decoding: what is asked for, and its rows. No torch.
 
 `side_by_side` decodes it.
 """

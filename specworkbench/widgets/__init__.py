@@ -6,11 +6,12 @@ from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
 from specworkbench.widgets.overlap_playground import OverlapPlayground
+from specworkbench.widgets.proposer_lab import ProposerLab
 from specworkbench.widgets.speedup_explorer import SpeedupExplorer
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
-    "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "SpeedupExplorer",
-    "TokenStrip", "explore", "tokens_of",
+    "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "ProposerLab",
+    "SpeedupExplorer", "TokenStrip", "explore", "tokens_of",
 ]  # fmt: skip
