@@ -127,9 +127,9 @@ class ProposerLab(Running):
         asked = self.asked
         watch = LabWatch(self.lanes, asked, lambda: self.stopping, partial(self.report, always=True), told)
         self.report("loading the models, then decoding", always=True)
-        return partial(self._compare, asked, watch)
+        return partial(self._decode_and_show, asked, watch)
 
-    def _compare(self, asked: Comparison, watch: LabWatch) -> None:
+    def _decode_and_show(self, asked: Comparison, watch: LabWatch) -> None:
         traces = dict(self._decode(asked, watch))
         self.traces, self.failures, self.rows = traces, watch.failures, comparison_rows(traces)
         ended = "stopped: figures are those of prompts that were finished" if self.stopping else "done"
