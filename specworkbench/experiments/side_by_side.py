@@ -9,7 +9,6 @@ from typing import Any
 
 from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, make_controller, make_verifier
 from specworkbench.engine.loading import quiet_transformers
-from specworkbench.errors import InputError
 from specworkbench.experiments.bench import WARM_UP_TOKENS
 from specworkbench.experiments.collector import little_garbage
 from specworkbench.experiments.comparison import Comparison, Watch
@@ -55,10 +54,7 @@ class _Run:
     def _load(self, label: str) -> None:
         if label != PLAIN:
             self.watch.doing(f"loading {label}")
-            spec = ProposerSpec.parse(label)
-            if spec.name == PLAIN:
-                raise InputError(f"plain decoding ({PLAIN}) is part of every comparison; take {label!r} out")
-            self.proposers[label] = self.models.kept(spec)
+            self.proposers[label] = self.models.kept(ProposerSpec.parse(label))
         self._decoder(label, self.settings)  # refuses a rule or a controller that does not suit the proposer
 
     def _warm_up(self, label: str) -> None:

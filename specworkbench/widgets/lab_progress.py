@@ -10,6 +10,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from specworkbench.experiments.comparison import Comparison, Watch
+from specworkbench.widgets.lab_words import named
 
 _REFRESH_SECONDS = 0.1
 _INK = "color: var(--jp-ui-font-color1, inherit)"
@@ -30,7 +31,7 @@ class Lanes(widgets.VBox):
         self._tokens = dict.fromkeys(labels, 0)
         self.bars = {
             label: widgets.IntProgress(
-                0, 0, planned_tokens, description=label, tooltip=label, layout={"width": "min(28em, 98%)"},
+                0, 0, planned_tokens, description=named(label), tooltip=label, layout={"width": "min(28em, 98%)"},
                 style={"description_width": "16em"},
             )
             for label in self._tokens

@@ -30,7 +30,7 @@ class PromptPicker(widgets.VBox):
             description="chosen", rows=6, layout=_WIDE, style=_STYLE, tooltip="Ctrl or Shift picks several"
         )
         self.shipped: list[Prompt] = []
-        super().__init__([self.source, self.text, self.chosen], **options)
+        super().__init__([self.source, self.text, self.chosen], layout={"width": "100%"}, **options)
         self.source.observe(self._offer, "value")
         self.suit(target)
 

@@ -41,7 +41,7 @@ _INK = "color: var(--jp-ui-font-color1, inherit)"
 _LINE = "border-bottom: 1px solid var(--jp-border-color2, #8884)"
 _CELL = "padding: 3px 10px 3px 0; vertical-align: top; line-height: 1.3"
 _NUMBER = f"{_CELL}; text-align: right; white-space: nowrap"
-_SMALL = "font-size: 0.8em; opacity: 0.8"
+_SMALL = "font-size: 0.85em; line-height: 1.35; opacity: 0.85"
 
 
 def table_html(rows: Sequence[Mapping[str, Any]], failures: Mapping[str, str] | None = None) -> str:
@@ -64,12 +64,22 @@ def table_html(rows: Sequence[Mapping[str, Any]], failures: Mapping[str, str] | 
     )
 
 
+def named(label: str) -> str:
+    """A label in words.
+
+    >>> named("none"), named("eagle")
+    ('plain decoding', 'eagle')
+    """
+    return "plain decoding" if label == PLAIN else label
+
+
 def time_figure(traces: Mapping[str, Trace]) -> go.Figure:
     """ms per token by phase, a bar a trace: lengths compare as speedups do. Without a trace, no bar."""
-    found = [row for label, trace in traces.items() if (row := phase_row(label, trace))]
+    found = [row for label, trace in traces.items() if (row := phase_row(named(label), trace))]
     columns = ["group", "ms_propose", "ms_verify", "ms_accept", "ms_rollback", "ms_other"]
     table = pd.DataFrame(found, columns=columns)
-    return phases(table, title="Where the time of a token goes", unit="ms per token")
+    figure = phases(table, title="Where the time of a token goes", unit="ms per token")
+    return figure.update_yaxes(automargin=True)
 
 
 def fastest(rows: Iterable[Mapping[str, Any]]) -> str | None:
@@ -83,8 +93,8 @@ def fastest(rows: Iterable[Mapping[str, Any]]) -> str | None:
 def _row(row: Mapping[str, Any], best: Mapping[str, Any]) -> str:
     cells = "".join(_figure(row, name, decimals, best.get(name)) for name, (_, decimals) in COLUMNS.items())
     lossy = " (lossy)" if row["proposer"] != PLAIN and is_lossy(row["rule"]) else ""
-    name = "plain decoding" if row["proposer"] == PLAIN else f"{row['proposer']}{lossy}"
-    return f'<tr style="{_LINE}"><th scope="row" style="{_CELL}; text-align: left">{escape(name)}</th>{cells}</tr>'
+    name = escape(named(row["proposer"]) + lossy)
+    return f'<tr style="{_LINE}"><th scope="row" style="{_CELL}; text-align: left">{name}</th>{cells}</tr>'
 
 
 def _figure(row: Mapping[str, Any], name: str, decimals: int, best: float | None) -> str:

@@ -99,4 +99,5 @@ def _local(target: str) -> dict[str, str]:
 
 
 def _spec(name: str, weights: str | None) -> str:
-    return name if weights is None else f"{name}:{weights}"
+    """As `--proposer` takes it: a head of the embedded family is its proposer's default, and needs no naming."""
+    return name if weights in (None, f"{EMBEDDED}/{name}") else f"{name}:{weights}"

@@ -21,7 +21,7 @@ from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import Explorer, sentence_of
 from specworkbench.widgets.lab_controls import LabControls
 from specworkbench.widgets.lab_progress import LabWatch, Lanes
-from specworkbench.widgets.lab_words import fastest, table_html, time_figure
+from specworkbench.widgets.lab_words import fastest, named, table_html, time_figure
 from specworkbench.widgets.live import PROMPT
 from specworkbench.widgets.running import Running, save_new, told
 from specworkbench.widgets.selection import Selection
@@ -155,23 +155,22 @@ class ProposerLab(Running):
             self.figure.add_traces(drawn.data)
             self.figure.layout = drawn.layout
         self.figure._repr_mimebundle_()  # plotly brings the state that a page is opened with up to date only when asked
-        self.chooser.options = [(_named(label), label) for label in self.traces]
-        self.chooser.value = fastest(self.rows) or next(iter(self.traces), None)
-        self._pick(self.chooser.value)
+        before = self.chosen
+        self.chooser.options = [(named(label), label) for label in self.traces]
+        self.chosen = fastest(self.rows) or next(iter(self.traces), "")
+        if self.chosen == before:
+            self._look()
 
     def _picked(self, change: Any) -> None:
-        if change["new"] in self.traces and change["new"] != self.chosen:
-            self._pick(change["new"])
-
-    def _pick(self, label: str | None) -> None:
-        self.chosen = label or ""
-        self.words.value = self._explained() if self.trace else ""
-        self.selection.show(self.trace)
+        if self.traces.get(change["new"]) is not self.selection.trace:
+            self.chosen = change["new"] or ""
 
     @traitlets.observe("chosen")
-    def _chose(self, change: Any) -> None:
-        if hasattr(self, "chooser") and change["new"] in self.traces and self.chooser.value != change["new"]:
-            self.chooser.value = change["new"]
+    def _look(self, _change: Any = None) -> None:
+        """Show the tokens of the row that is chosen, and where its time goes."""
+        self.chooser.value = self.chosen if self.trace else None
+        self.words.value = self._explained() if self.trace else ""
+        self.selection.show(self.trace)
 
     def _explained(self) -> str:
         if self.chosen == PLAIN:
@@ -213,10 +212,6 @@ def save_all(traces: Mapping[str, Trace], folder: str) -> Path:
     for number, (label, trace) in enumerate(traces.items()):
         save_new(trace, str(root / "traces" / file_name(number, label) / "prompts.trace"))
     return root.resolve()
-
-
-def _named(label: str) -> str:
-    return "plain decoding" if label == PLAIN else label
 
 
 def _counted(asked: Comparison) -> str:
