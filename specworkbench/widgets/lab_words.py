@@ -23,25 +23,28 @@ NOTES = (
     "print: 95 % intervals over prompts; one prompt has none."
 )
 COLUMNS = {
-    "tokens": ("tokens", 0),
-    "rounds": ("rounds", 0),
+    "speedup_measured": ("speedup", 2),
     "block_efficiency": ("E[N]", 2),
-    "alpha_counts": ("alpha (counts)", 3),
-    "alpha_overlap": ("alpha (overlap)", 3),
+    "alpha_counts": ("alpha counts", 2),
+    "alpha_overlap": ("alpha overlap", 2),
     "c": ("c", 3),
     "verify_cost": ("v", 2),
-    "ms_per_token": ("ms/token", 2),
-    "speedup_measured": ("speedup", 2),
+    "ms_per_token": ("ms/ token", 2),
+    "tokens": ("tokens", 0),
+    "rounds": ("rounds", 0),
 }
 """By figure: head and decimals."""
 BEST = ("alpha_counts", "speedup_measured")
 """The largest of these stand out."""
 
+_FIGURE_WIDTH = 620
 _INK = "color: var(--jp-ui-font-color1, inherit)"
 _LINE = "border-bottom: 1px solid var(--jp-border-color2, #8884)"
-_CELL = "padding: 3px 10px 3px 0; vertical-align: top; line-height: 1.3"
+_CELL = "padding: 3px 8px 3px 0; vertical-align: top; line-height: 1.3"
 _NUMBER = f"{_CELL}; text-align: right; white-space: nowrap"
+_HEAD = f"{_CELL}; text-align: right; vertical-align: bottom; max-width: 5em"
 _SMALL = "font-size: 0.85em; line-height: 1.35; opacity: 0.85"
+_INTERVAL = "font-size: 0.8em; opacity: 0.85"
 
 
 def table_html(rows: Sequence[Mapping[str, Any]], failures: Mapping[str, str] | None = None) -> str:
@@ -52,15 +55,15 @@ def table_html(rows: Sequence[Mapping[str, Any]], failures: Mapping[str, str] | 
     failures = failures or {}
     if not rows and not failures:
         return f'<p style="{_INK}"><em>{escape(EMPTY)}</em></p>'
-    heads = "".join(f'<th scope="col" style="{_NUMBER}">{escape(head)}</th>' for head, _ in COLUMNS.values())
+    heads = "".join(f'<th scope="col" style="{_HEAD}">{escape(head)}</th>' for head, _ in COLUMNS.values())
     best = {name: max((row[name] for row in rows if _counts(row, name)), default=None) for name in BEST}
     body = "".join(_row(row, best) for row in rows) + "".join(_failed(*pair) for pair in failures.items())
     lossy = dict.fromkeys(lossy_sentence(row["rule"]) for row in rows if row["proposer"] != PLAIN)
     notes = " ".join(filter(None, [*lossy, NOTES]))
     return (
         f'<div style="overflow-x: auto; {_INK}"><table style="border-collapse: collapse"><thead>'
-        f'<tr style="{_LINE}"><th scope="col" style="{_CELL}; text-align: left">proposer</th>{heads}</tr></thead>'
-        f'<tbody>{body}</tbody></table><p style="max-width: 64em; {_SMALL}">{escape(notes)}</p></div>'
+        f'<tr style="{_LINE}"><th scope="col" style="{_HEAD}; text-align: left">proposer</th>{heads}</tr></thead>'
+        f'<tbody>{body}</tbody></table></div><p style="max-width: 64em; {_INK}; {_SMALL}">{escape(notes)}</p>'
     )
 
 
@@ -79,7 +82,7 @@ def time_figure(traces: Mapping[str, Trace]) -> go.Figure:
     columns = ["group", "ms_propose", "ms_verify", "ms_accept", "ms_rollback", "ms_other"]
     table = pd.DataFrame(found, columns=columns)
     figure = phases(table, title="Where the time of a token goes", unit="ms per token")
-    return figure.update_yaxes(automargin=True)
+    return figure.update_yaxes(automargin=True).update_layout(width=_FIGURE_WIDTH)
 
 
 def fastest(rows: Iterable[Mapping[str, Any]]) -> str | None:
@@ -106,7 +109,7 @@ def _figure(row: Mapping[str, Any], name: str, decimals: int, best: float | None
         shown = f"<b>▲ {shown}</b>"
     low, high = (row.get(end) for end in INTERVALS.get(name, (None, None)))
     if low is not None:
-        shown += f'<br><span style="{_SMALL}">{low:.{decimals}f} to {high:.{decimals}f}</span>'
+        shown += f'<br><span style="{_INTERVAL}">{low:.{decimals}f}–{high:.{decimals}f}</span>'
     return f'<td style="{_NUMBER}">{shown}</td>'
 
 
