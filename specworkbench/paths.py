@@ -34,6 +34,13 @@ def models_dir() -> Path:
     return Path(os.environ.get(MODELS_VARIABLE) or "~/.cache/specworkbench/models").expanduser()
 
 
+def local_models() -> list[Path]:
+    """Hugging Face folders and GGUF files in `models_dir()`, models and heads alike, by path."""
+    root = models_dir()
+    folders = [path.parent for pattern in ("*/config.json", "*/*/config.json") for path in root.glob(pattern)]
+    return sorted({*folders, *(path for pattern in ("*.gguf", "*/*.gguf") for path in root.glob(pattern))})
+
+
 def cache_dir() -> Path:
     """The folder of what can be made anew: $SPECWORKBENCH_CACHE, else ~/.cache/specworkbench. It may not exist."""
     return Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/specworkbench").expanduser()

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from specworkbench import paths
 from specworkbench.cli.options import Json
 from specworkbench.cli.screen import printable
 from specworkbench.paths import EMBEDDED, embedded_dir, head_kind, models_dir, read_config
@@ -55,11 +56,8 @@ def embedded_models() -> list[Listed]:
 
 
 def local_models() -> list[Listed]:
-    """Hugging Face folders and GGUF files in `models_dir()`, by path."""
-    root = models_dir()
-    folders = [path.parent for pattern in ("*/config.json", "*/*/config.json") for path in root.glob(pattern)]
-    files = [path for pattern in ("*.gguf", "*/*.gguf") for path in root.glob(pattern)]
-    return [_listed(path, str(path)) for path in sorted({*folders, *files})]
+    """What lies in `models_dir()`."""
+    return [_listed(path, str(path)) for path in paths.local_models()]
 
 
 def parameters_of(folder: Path, tied: bool = False) -> int | None:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from specworkbench import analysis, theory
 from specworkbench.analysis.parts import has_trees
+from specworkbench.analysis.summary import PHASES
 from specworkbench.errors import InputError
 from specworkbench.experiments.plan import Configuration
 from specworkbench.trace import Trace
@@ -103,20 +104,24 @@ def position_tables(traces: Traces) -> dict[str, pd.DataFrame]:
 
 
 def time_table(traces: Traces) -> pd.DataFrame:
-    """ms per emitted token by phase, for `plots.phases`; other: prefills, recording, loop. A row a configuration.
+    """ms per emitted token by phase, for `plots.phases`; see `phase_row`. A row a configuration.
 
     A bar's length is the time per token whose ratio to the plain one is the measured speedup; where there is no such
     speedup, as the proposer's cost is set, there is no bar.
     """
-    found = []
-    for configuration, decoded in traces.items():
-        if not decoded or analysis.cost_set(decoded[0]) is not None:
-            continue
-        figures = analysis.summary(join(decoded))
-        phases = {name: figures[name] for name in ("ms_propose", "ms_verify", "ms_accept", "ms_rollback")}
-        times = phases | {"ms_other": max(0.0, figures["ms_total"] - sum(phases.values()))}
-        found.append({"group": configuration.name} | {name: ms / figures["emitted"] for name, ms in times.items()})
-    return pd.DataFrame(found)
+    found = [phase_row(configuration.name, join(decoded)) for configuration, decoded in traces.items() if decoded]
+    return pd.DataFrame([row for row in found if row])
+
+
+def phase_row(group: str, trace: Trace) -> dict[str, Any] | None:
+    """ms per emitted token by phase; other: prefills, recording, loop. None where a time is missing, or means nothing
+    as the proposer's cost is set."""
+    figures = analysis.summary(trace)
+    if analysis.cost_set(trace) is not None or not figures["emitted"] or figures["ms_total"] is None:
+        return None
+    phases = {name: figures[name] for name in PHASES}
+    times = phases | {"ms_other": max(0.0, figures["ms_total"] - sum(phases.values()))}
+    return {"group": group} | {name: ms / figures["emitted"] for name, ms in times.items()}
 
 
 def gaps(traces: Traces) -> dict[str, analysis.Gap]:

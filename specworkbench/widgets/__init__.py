@@ -7,6 +7,7 @@ from specworkbench.widgets.explorer import Explorer, explore
 from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
 from specworkbench.widgets.overlap_playground import OverlapPlayground
+from specworkbench.widgets.proposer_lab import ProposerLab
 from specworkbench.widgets.round_player import RoundPlayer
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.speedup_explorer import SpeedupExplorer
@@ -15,5 +16,6 @@ from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
     "AcceptanceMap", "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground",
-    "RoundPlayer", "Selection", "SpeedupExplorer", "TokenStrip", "acceptance_map_figure", "explore", "tokens_of",
+    "ProposerLab", "RoundPlayer", "Selection", "SpeedupExplorer", "TokenStrip", "acceptance_map_figure", "explore",
+    "tokens_of",
 ]  # fmt: skip

@@ -120,6 +120,8 @@ def test_the_engine_itself_decodes_from_the_panel():
     ran(live)
     assert live.message.value == "" and live.trace.rounds["emitted"].sum() <= 8
     assert live.trace.manifest["proposer"]["draft"]["name"] == "embedded/draft-s"
-    first, made = live.trace.positions, list(live._proposers.values())
+    models = live.loaded.models("embedded")
+    first, made = live.trace.positions, list(models._kept.values())
     ran(live)
-    assert live.trace.positions.equals(first) and list(live._proposers.values()) == made, "made once, and reset"
+    assert live.trace.positions.equals(first) and len(made) == 1
+    assert live.loaded.models("embedded") is models and list(models._kept.values()) == made, "made once, and reset"
