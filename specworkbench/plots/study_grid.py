@@ -35,8 +35,8 @@ def study_grid(
 
     table: one row a cell. x may hold numbers or text; color: a series each value, told apart by colour and symbol;
     facet: a panel each value, all with the same axes. Points of a series are joined by a line where x holds numbers and
-    no two share one. cell: a column that says in words which cell a point is, when there is one. reference: a
-    horizontal line. Rows without y are left out.
+    no two share one. Columns used where there are any: cell, which cell a point is, in words; id, kept as the point's
+    id. reference: a horizontal line. Rows without y are left out.
     """
     columns_of("study_grid", table, tuple(name for name in (x, y, low, high, color, facet) if name))
     table = table[table[y].notna()]
@@ -105,6 +105,7 @@ def _series(
         mode="lines+markers" if joined else "markers",
         line={"color": hue, "width": 2, "dash": dash},
         marker={"color": hue, "size": 10, "symbol": palette.SYMBOLS[number % len(palette.SYMBOLS)]},
+        ids=[str(id) for id in points["id"]] if "id" in points else None,
         customdata=[literal(str(text)) for text in words],
         hovertemplate="%{y:.3f}<br>%{customdata}<extra></extra>",
     )

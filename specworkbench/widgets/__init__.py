@@ -7,10 +7,11 @@ from specworkbench.widgets.inspector import Inspector
 from specworkbench.widgets.live import LiveDecode
 from specworkbench.widgets.overlap_playground import OverlapPlayground
 from specworkbench.widgets.speedup_explorer import SpeedupExplorer
+from specworkbench.widgets.study_browser import StudyBrowser
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
     "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground", "SpeedupExplorer",
-    "TokenStrip", "explore", "tokens_of",
+    "StudyBrowser", "TokenStrip", "explore", "tokens_of",
 ]  # fmt: skip
