@@ -43,7 +43,7 @@ def study_grid(
     panels = _values(table, facet)
     columns = min(len(panels), _PANELS_A_ROW)
     rows = math.ceil(len(panels) / columns)
-    titles = [f"{literal(facet)} {literal(str(value))}" for value in panels] if facet else None
+    titles = [f"{literal(facet)} {literal(_word(value))}" for value in panels] if facet else None
     figure = make_subplots(
         rows=rows, cols=columns, shared_xaxes="all", shared_yaxes="all", subplot_titles=titles,
         vertical_spacing=0.3 / rows, horizontal_spacing=0.08 / columns,
@@ -58,7 +58,7 @@ def study_grid(
             if len(points):
                 offset = _SPREAD * ((number + 0.5) / len(series) - 0.5) if places else 0.0
                 drawn = _series(points, x, y, low, high, places, offset, number)
-                drawn.update(name=literal(str(name)), legendgroup=str(number), showlegend=_first(figure, str(number)))
+                drawn.update(name=literal(_word(name)), legendgroup=str(number), showlegend=_first(figure, str(number)))
                 figure.add_trace(drawn, **at)
         figure.update_xaxes(title_text=literal(x.replace("_", " ")), showticklabels=True, **at)
     if places:
@@ -69,13 +69,19 @@ def study_grid(
     figure.update_yaxes(rangemode="tozero")
     for row in range(1, rows + 1):
         figure.update_yaxes(title_text=literal(y_title or y), row=row, col=1)
-    figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02)
     said = title or f"{y_title or y} by {x.replace('_', ' ')}"
-    return finish(figure, literal(said), template, height or 120 + 340 * rows)
+    finish(figure, literal(said), template, height or 120 + 340 * rows)
+    top = {"margin_t": 120, "title_y": 0.98, "title_yanchor": "top"} if facet else {}
+    return figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02, **top)
 
 
 def _values(table: pd.DataFrame, column: str | None) -> list:
     return [""] if column is None else list(dict.fromkeys(table[column]))
+
+
+def _word(value: object) -> str:
+    """A value of an axis as it is written: a whole number without its fraction."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _first(figure: go.Figure, group: str) -> bool:

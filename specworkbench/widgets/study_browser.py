@@ -48,8 +48,8 @@ _LOOK = """<style>
 .swb-study-table th { position: sticky; top: 0; background: var(--jp-layout-color2, Canvas); }
 .swb-study-table th, .swb-study-table td { padding: 0.2em 0.9em 0.2em 0.4em; white-space: nowrap; }
 .swb-study-table td small { opacity: 0.8; }
-.swb-study-table .swb-text { text-align: left; }
-.swb-study-table .swb-number { text-align: right; }
+.swb-study-table .swb-study-text { text-align: left; }
+.swb-study-table .swb-study-number { text-align: right; }
 .swb-study pre { white-space: pre-wrap; user-select: all; }
 </style>"""
 
@@ -224,13 +224,11 @@ class StudyBrowser(widgets.VBox):
             self.figure_box.children = [widgets.HTML(_live(words))]
             return
         drawn = study_cells(points, x=view.x, y=view.measure, color=view.color or None, facet=view.facet or None)
-        with self.figure.batch_update():
-            self.figure.data = ()
-            self.figure.add_traces(drawn.data)
-            self.figure.layout = drawn.layout
+        before, self.figure = self.figure, go.FigureWidget(drawn)  # one that is changed keeps the titles of old panels
         for series in self.figure.data:
             series.on_click(self._clicked)
         self.figure_box.children = [self.figure]
+        before.close()
 
     def _tabulate(self) -> None:
         self.table.value = _block(table_html(self.cells, self._columns, self.sort.value or "", self.falling.value))

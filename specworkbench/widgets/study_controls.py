@@ -22,8 +22,8 @@ LABELS = {
     "facet": ("panels", "the axis with a panel for each value"),
 }
 WRAP = {"flex_flow": "row wrap", "align_items": "flex-start"}
-WIDE, STYLE = {"width": "min(27em, 98%)"}, {"description_width": "6em"}
-MOST_LINES = 6
+WIDE, STYLE = {"width": "min(28em, 98%)"}, {"description_width": "7em"}
+MOST_LINES = 8
 """Of a filter; it scrolls beyond."""
 
 

@@ -177,7 +177,7 @@ def _rows(cells: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _head(name: str, sorted_by: bool, descending: bool) -> str:
-    kind = "swb-text" if AXES.get(name) is str else "swb-number"
+    kind = "swb-study-text" if AXES.get(name) is str else "swb-study-number"
     order = f' aria-sort="{"descending" if descending else "ascending"}"' if sorted_by else ""
     arrow = (" ↓" if descending else " ↑") if sorted_by else ""
     title = escape(MEASURES.get(name, name))
@@ -186,11 +186,12 @@ def _head(name: str, sorted_by: bool, descending: bool) -> str:
 
 def _cell(name: str, row: Mapping[str, Any]) -> str:
     if name in AXES:
-        kind = "swb-text" if AXES[name] is str else "swb-number"
+        kind = "swb-study-text" if AXES[name] is str else "swb-study-number"
         return f'<td class="{kind}">{escape(shown(row[name]))}</td>'
     low, high = (row[end] for end in INTERVALS[name]) if name in INTERVALS else (None, None)
-    interval = "" if pd.isna([row[name], low, high]).any() else f" <small>{_figure(name, low)}–{_figure(name, high)}</small>"
-    return f'<td class="swb-number">{_figure(name, row[name])}{interval}</td>'
+    ends = f" <small>{_figure(name, low)}–{_figure(name, high)}</small>"
+    interval = "" if pd.isna([row[name], low, high]).any() else ends
+    return f'<td class="swb-study-number">{_figure(name, row[name])}{interval}</td>'
 
 
 def _figure(name: str, value: float) -> str:
