@@ -63,20 +63,27 @@ def study_grid(
         figure.update_xaxes(title_text=literal(x.replace("_", " ")), showticklabels=True, **at)
     if places:
         ticks = {"tickvals": list(places.values()), "ticktext": [literal(str(place)) for place in places]}
-        figure.update_xaxes(**ticks, range=[-0.5, len(places) - 0.5], zeroline=False)
+        figure.update_xaxes(**ticks, range=[-0.5, len(places) - 0.5], zeroline=False, automargin=True)
     if reference is not None:
         figure.add_hline(y=reference, line={"color": INK, "width": 1, "dash": "dot"})
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(range=_range(table, [name for name in (y, low, high) if name], reference))
     for row in range(1, rows + 1):
         figure.update_yaxes(title_text=literal(y_title or y), row=row, col=1)
     said = title or f"{y_title or y} by {x.replace('_', ' ')}"
     finish(figure, literal(said), template, height or 120 + 340 * rows)
-    top = {"margin_t": 120, "title_y": 0.98, "title_yanchor": "top"} if facet else {}
+    top = {"margin_t": 100, "title_y": 0.98, "title_yanchor": "top"} if facet else {}
     return figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02, **top)
 
 
 def _values(table: pd.DataFrame, column: str | None) -> list:
     return [""] if column is None else list(dict.fromkeys(table[column]))
+
+
+def _range(table: pd.DataFrame, columns: list[str], reference: float | None) -> list[float] | None:
+    """From 0, or below it, to a little above everything drawn; None without anything."""
+    values = [*table[columns].to_numpy(dtype=float).ravel(), *([] if reference is None else [reference])]
+    finite = [value for value in values if math.isfinite(value)]
+    return [1.06 * min(0.0, *finite), 1.06 * max(0.0, *finite)] if any(finite) else None
 
 
 def _word(value: object) -> str:

@@ -28,6 +28,7 @@ from specworkbench.widgets.study_tables import (
     columns,
     count_sentence,
     open_study,
+    overlaid,
     remarks_html,
     table_html,
     trace_file,
@@ -80,7 +81,7 @@ class StudyBrowser(widgets.VBox):
         self._make_controls()
         self.message, self.status, self.cell_message, self.table, self.remarks = (widgets.HTML() for _ in range(5))
         self.figure, self.explorer = go.FigureWidget(), Explorer()
-        self.figure_box = widgets.VBox()
+        self.figure_box = widgets.VBox(layout={"overflow": "auto"})
         self.body = widgets.VBox([
             self.controls, self.figure_box, self.cell_row, self.cell_message, self.explorer, self.table_row, self.table,
         ])  # fmt: skip
@@ -96,7 +97,7 @@ class StudyBrowser(widgets.VBox):
         self.refresh_button = widgets.Button(description="Refresh", icon="refresh", tooltip="read the folder again")
         self.folder_row = widgets.Box([self.folder, self.open_button, self.refresh_button], layout=WRAP)
         self.controls = StudyControls(self._draw)
-        self.cell = widgets.Dropdown(description="cell", options=[NO_CELL], layout={"width": "min(46em, 98%)"})
+        self.cell = widgets.Dropdown(description="cell", options=[NO_CELL], layout={"width": "min(60em, 98%)"})
         self.side = widgets.Dropdown(description="trace", options=SIDES, layout={"width": "16em"})
         self.cell_row = widgets.Box([self.cell, self.side], layout=WRAP)
         self.sort = widgets.Dropdown(description="sort by", layout=WIDE, style=STYLE)
@@ -205,7 +206,7 @@ class StudyBrowser(widgets.VBox):
             self.status.value = _live(EMPTY if opened is None else f"{NOTHING_DONE} {count_sentence(opened, finished)}")
             return
         self.cells = within(finished, self.controls.kept)
-        self.status.value = _live(count_sentence(opened, self.cells, view.measure))
+        self.status.value = _live(f"{count_sentence(opened, self.cells, view.measure)}{overlaid(self.cells, view)}")
         self._plot(view)
         names = dict(zip(opened.finished["id"], cell_names(opened.finished), strict=True))
         self._offer(self.cell, [NO_CELL, *((names[id], id) for id in self.cells["id"])])

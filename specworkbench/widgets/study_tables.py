@@ -118,6 +118,12 @@ def count_sentence(opened: OpenStudy, cells: pd.DataFrame, measure: str = "") ->
     return ", ".join(said) + "."
 
 
+def overlaid(cells: pd.DataFrame, view: View) -> str:
+    """A sentence on the axes that vary and are not told apart by the view; nothing where all are."""
+    others = [name.replace("_", " ") for name in varying(cells) if name not in (view.x, view.color, view.facet)]
+    return f" Points beside each other differ in {', '.join(others)}: hovering tells." if others else ""
+
+
 def remarks_html(said: Collection[str]) -> str:
     """The remarks as a list; nothing for none."""
     if not said:

@@ -146,7 +146,8 @@ def test_the_cells_shown_are_saved_and_no_file_is_overwritten(folder, tmp_path):
 
 def test_without_a_folder_it_asks_for_one_and_opens_what_is_typed(folder, tmp_path):
     browser = StudyBrowser()
-    assert escape(EMPTY, quote=False) in browser.status.value and browser.body.layout.display == "none" and browser.refresh_button.disabled
+    assert escape(EMPTY, quote=False) in browser.status.value and browser.refresh_button.disabled
+    assert browser.body.layout.display == "none"
     browser.folder.value = str(tmp_path / "nothing")
     assert "There is no folder" in browser.message.value and browser.body.layout.display == "none"
     browser.folder.value = str(folder)

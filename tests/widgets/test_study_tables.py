@@ -15,6 +15,7 @@ from specworkbench.widgets.study_tables import (
     first_view,
     offered,
     open_study,
+    overlaid,
     remarks_html,
     table_html,
     trace_file,
@@ -62,6 +63,11 @@ def test_all_cells_are_counted(opened):
         "5 cells shown, 4 hidden by the filters, 1 failed, 2 not decoded yet, 1 of those shown without this figure, "
         "and so without a point."
     )
+
+
+def test_axes_that_the_view_does_not_tell_apart_are_named(opened):
+    assert overlaid(opened.finished, first_view(opened.finished)) == ""
+    assert "differ in proposer, temperature" in overlaid(opened.finished, View("gamma", "tokens"))
 
 
 def test_failed_cells_are_listed_with_their_sentences_which_are_text(opened):
