@@ -72,6 +72,8 @@ def study_grid(
     said = title or f"{y_title or y} by {x.replace('_', ' ')}"
     finish(figure, literal(said), template, height or 120 + 340 * rows)
     top = {"margin_t": 100, "title_y": 0.98, "title_yanchor": "top"} if facet else {}
+    if color is not None:
+        figure.update_layout(legend_title={"text": literal(color.replace("_", " ")), "font": {"size": 13}})
     return figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02, **top)
 
 
