@@ -31,7 +31,7 @@ def table(folder: Folder, by: By = None, csv: Csv = None, as_json: opt.Json = Fa
     """Show a study: a row a cell, its axes that vary and its figures; all columns with --csv or --json."""
     from specworkbench.experiments.files import to_json, write_whole
     from specworkbench.experiments.study.store import Store
-    from specworkbench.experiments.study.table import medians, read_study
+    from specworkbench.experiments.study.table import medians, read_study, remarks
 
     found = read_study(folder)
     rows = medians(found, names(by)) if by else found
@@ -45,7 +45,8 @@ def table(folder: Folder, by: By = None, csv: Csv = None, as_json: opt.Json = Fa
         return
     if csv is None:
         show(rows)
-    notes(folder, found, left_out)
+    for remark in remarks(folder, found):
+        say(remark)
 
 
 def hindsight(folder: Folder, csv: Csv = None, as_json: opt.Json = False) -> None:
@@ -125,26 +126,6 @@ def show_part(table: pd.DataFrame, axes: list[str], title: str) -> None:
     screen().print(made)
 
 
-def notes(folder: str, table: pd.DataFrame, left_out: list[dict[str, str]]) -> None:
-    """What must be known beside the figures: what failed, cannot be or is not done, and where it was measured."""
-    from specworkbench.experiments.study.grid import counted, named
-    from specworkbench.experiments.study.store import Store
-    from specworkbench.experiments.study.table import MACHINE, varying
-
-    axes, failed = varying(table), table[table["status"] == "failed"]
-    for row in plain(failed):
-        say(f"failed: {named({name: row[name] for name in axes}) or 'the only cell'}: {row['error']}")
-    planned = len(Store(Path(folder)).study().cells()) - len(left_out)
-    if len(table) < planned:
-        say(f"{len(table)} of {planned} cells are done; specworkbench study run goes on with the others")
-    for why in dict.fromkeys(entry["why"] for entry in left_out):
-        say(f"left out, {counted(sum(entry['why'] == why for entry in left_out), 'cell')}: {why}")
-    finished = table[table["status"] == "finished"]
-    differ = [name for name in MACHINE if finished[name].nunique() > 1]
-    if differ:
-        say(f"the cells were measured in different places; they differ in {', '.join(differ)}: compare times with care")
-
-
 X = Annotated[
     str | None, opt.option("--x", metavar="AXIS", help="The axis from left to right. [default: the first that varies]")
 ]
@@ -180,10 +161,9 @@ def plot(
 
 def page(table: pd.DataFrame, x: str | None, y: str, color: str | None, facet: str | None) -> str:
     """The figure as one HTML file. Raises `InputError` for what is no axis or no figure of the study."""
-    from specworkbench.experiments.study.figures import INTERVALS, MEASURES
-    from specworkbench.experiments.study.grid import named
+    from specworkbench.experiments.study.figures import MEASURES
     from specworkbench.experiments.study.table import check_axes, varying
-    from specworkbench.plots.study_grid import study_grid
+    from specworkbench.plots import study_cells
 
     axes = varying(table)
     x = x or next(iter(axes), "gamma")
@@ -195,12 +175,7 @@ def page(table: pd.DataFrame, x: str | None, y: str, color: str | None, facet: s
     other = [name for name in axes if name not in (x, color, facet)]
     if other:
         say(f"points at one place differ in {', '.join(other)}; hovering tells")
-    low, high = INTERVALS.get(y, (None, None))
-    cell = [named({name: row[name] for name in axes}) for row in table.to_dict("records")]
-    figure = study_grid(
-        table.assign(cell=cell), x=x, y=y, low=low, high=high, color=color, facet=facet, y_title=MEASURES[y],
-        reference=1.0 if y.startswith("speedup") else None,
-    )  # fmt: skip
+    figure = study_cells(table, x=x, y=y, color=color, facet=facet)
     style = "<style>:root{color-scheme:light dark} body{margin:1rem}</style>"
     html = figure.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
     return html.replace("<head>", f"<head>{style}<title>specworkbench study</title>", 1)

@@ -139,7 +139,7 @@ def _locate(name: str, revision: str | None) -> tuple[str, dict[str, Any]]:
         if path.exists():
             return str(path.parent), {"gguf_file": path.name}
         repository, _, file = name.rpartition("/")
-        if repository.count("/") != 1:
+        if repository.count("/") != 1 or name.startswith((".", "~", "/")):
             raise InputError(f"there is no GGUF file {name!r}; on the hub it would be OWNER/REPOSITORY/FILE.gguf")
         return repository, {"gguf_file": file, "revision": revision}
     if path.is_dir():

@@ -13,9 +13,10 @@ from specworkbench.plots.gap import gap
 from specworkbench.plots.phases import phases
 from specworkbench.plots.speedup_slice import speedup_slice
 from specworkbench.plots.speedup_surface import speedup_surface
+from specworkbench.plots.study_cells import study_cells
 from specworkbench.plots.study_grid import study_grid
 
 __all__ = [
     "acceptance", "acceptance_map", "claim_parts", "distribution", "e_race", "expected_tokens", "gap", "phases",
-    "speedup_slice", "speedup_surface", "study_grid",
+    "speedup_slice", "speedup_surface", "study_cells", "study_grid",
 ]  # fmt: skip

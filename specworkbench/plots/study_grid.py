@@ -35,8 +35,8 @@ def study_grid(
 
     table: one row a cell. x may hold numbers or text; color: a series each value, told apart by colour and symbol;
     facet: a panel each value, all with the same axes. Points of a series are joined by a line where x holds numbers and
-    no two share one. cell: a column that says in words which cell a point is, when there is one. reference: a
-    horizontal line. Rows without y are left out.
+    no two share one. Columns used where there are any: cell, which cell a point is, in words; id, kept as the point's
+    id. reference: a horizontal line. Rows without y are left out.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"gamma": [2, 4, 2, 4], "proposer": ["eagle", "eagle", "ngram", "ngram"]})
@@ -49,7 +49,7 @@ def study_grid(
     panels = _values(table, facet)
     columns = min(len(panels), _PANELS_A_ROW)
     rows = math.ceil(len(panels) / columns)
-    titles = [f"{literal(facet)} {literal(str(value))}" for value in panels] if facet else None
+    titles = [f"{literal(facet)} {literal(_word(value))}" for value in panels] if facet else None
     figure = make_subplots(
         rows=rows, cols=columns, shared_xaxes="all", shared_yaxes="all", subplot_titles=titles,
         vertical_spacing=0.3 / rows, horizontal_spacing=0.08 / columns,
@@ -64,24 +64,39 @@ def study_grid(
             if len(points):
                 offset = _SPREAD * ((number + 0.5) / len(series) - 0.5) if places else 0.0
                 drawn = _series(points, x, y, low, high, places, offset, number)
-                drawn.update(name=literal(str(name)), legendgroup=str(number), showlegend=_first(figure, str(number)))
+                drawn.update(name=literal(_word(name)), legendgroup=str(number), showlegend=_first(figure, str(number)))
                 figure.add_trace(drawn, **at)
         figure.update_xaxes(title_text=literal(x.replace("_", " ")), showticklabels=True, **at)
     if places:
         ticks = {"tickvals": list(places.values()), "ticktext": [literal(str(place)) for place in places]}
-        figure.update_xaxes(**ticks, range=[-0.5, len(places) - 0.5], zeroline=False)
+        figure.update_xaxes(**ticks, range=[-0.5, len(places) - 0.5], zeroline=False, automargin=True)
     if reference is not None:
         figure.add_hline(y=reference, line={"color": INK, "width": 1, "dash": "dot"})
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(range=_range(table, [name for name in (y, low, high) if name], reference))
     for row in range(1, rows + 1):
         figure.update_yaxes(title_text=literal(y_title or y), row=row, col=1)
-    figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02)
     said = title or f"{y_title or y} by {x.replace('_', ' ')}"
-    return finish(figure, literal(said), template, height or 120 + 340 * rows)
+    finish(figure, literal(said), template, height or 120 + 340 * rows)
+    top = {"margin_t": 100, "title_y": 0.98, "title_yanchor": "top"} if facet else {}
+    if color is not None:
+        figure.update_layout(legend_title={"text": literal(color.replace("_", " ")), "font": {"size": 13}})
+    return figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02, **top)
 
 
 def _values(table: pd.DataFrame, column: str | None) -> list:
     return [""] if column is None else list(dict.fromkeys(table[column]))
+
+
+def _range(table: pd.DataFrame, columns: list[str], reference: float | None) -> list[float] | None:
+    """From 0, or below it, to a little above everything drawn; None without anything."""
+    values = [*table[columns].to_numpy(dtype=float).ravel(), *([] if reference is None else [reference])]
+    finite = [value for value in values if math.isfinite(value)]
+    return [1.06 * min(0.0, *finite), 1.06 * max(0.0, *finite)] if any(finite) else None
+
+
+def _word(value: object) -> str:
+    """A value of an axis as it is written: a whole number without its fraction."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _first(figure: go.Figure, group: str) -> bool:
@@ -111,6 +126,7 @@ def _series(
         mode="lines+markers" if joined else "markers",
         line={"color": hue, "width": 2, "dash": dash},
         marker={"color": hue, "size": 10, "symbol": palette.SYMBOLS[number % len(palette.SYMBOLS)]},
+        ids=[str(id) for id in points["id"]] if "id" in points else None,
         customdata=[literal(str(text)) for text in words],
         hovertemplate="%{y:.3f}<br>%{customdata}<extra></extra>",
     )

@@ -11,11 +11,12 @@ from specworkbench.widgets.proposer_lab import ProposerLab
 from specworkbench.widgets.round_player import RoundPlayer
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.speedup_explorer import SpeedupExplorer
+from specworkbench.widgets.study_browser import StudyBrowser
 from specworkbench.widgets.tables import tokens_of
 from specworkbench.widgets.token_strip import TokenStrip
 
 __all__ = [
     "AcceptanceMap", "ClaimsBoard", "EquivalenceRace", "Explorer", "Inspector", "LiveDecode", "OverlapPlayground",
-    "ProposerLab", "RoundPlayer", "Selection", "SpeedupExplorer", "TokenStrip", "acceptance_map_figure", "explore",
-    "tokens_of",
+    "ProposerLab", "RoundPlayer", "Selection", "SpeedupExplorer", "StudyBrowser", "TokenStrip",
+    "acceptance_map_figure", "explore", "tokens_of",
 ]  # fmt: skip

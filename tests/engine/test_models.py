@@ -135,6 +135,7 @@ def test_the_cache_keyword_is_the_one_the_installed_transformers_takes():
         ("/no/such/folder", "there is no model folder"),
         ("./nothing", "there is no model folder"),
         ("/no/such/file.gguf", "GGUF"),
+        ("~/no-such-folder/file.gguf", "there is no GGUF file"),
         ("nobody/nothing-of-the-kind", "cannot load the model 'nobody/nothing-of-the-kind'"),
     ],
 )

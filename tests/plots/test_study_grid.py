@@ -63,6 +63,17 @@ def test_titles_name_both_axes_and_a_reference_is_a_line():
     assert dark.layout.template.layout.font.color == "#f2f5fa" and dark.layout.title.text == "mine"
 
 
+def test_everything_drawn_lies_within_the_axis_which_begins_at_zero():
+    for options in ({"x": "gamma"}, {"x": "bucket", "facet": "proposer"}, {"x": "gamma", "reference": 4.0}):
+        figure = study_grid(TABLE, **options, **SPEEDUP)
+        highest = max(2.3, options.get("reference", 0))
+        ranges = [axis.range for axis in figure.select_yaxes()]
+        assert ranges and all(low == 0 and highest < high < 1.2 * highest for low, high in ranges)
+    below = study_grid(TABLE.assign(low=-1.0), x="gamma", **SPEEDUP)
+    assert below.layout.yaxis.range[0] < -1
+    assert study_grid(TABLE.tail(1), x="gamma", **SPEEDUP).layout.yaxis.range is None
+
+
 def test_a_missing_column_is_named():
     with pytest.raises(KeyError, match="seed"):
         study_grid(TABLE, x="seed", y="speedup")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from specworkbench.experiments.claims.sample import Figure, Sample
+from specworkbench.experiments.claims.evidence import Evidence
+from specworkbench.experiments.claims.sample import Figure, Sample, ends
 
 ALPHA_MARGIN = 0.02
 """Two alphas that differ by less are taken as equal."""
@@ -38,6 +40,22 @@ def short(cell: Cell) -> str:
 def setting(cell: Cell) -> str:
     """Proposer and temperature."""
     return f"{short(cell)}, T {cell['temperature']:g}"
+
+
+def by_bucket(
+    evidence: Evidence, figure: Callable[[Sample, Cell, np.ndarray], Figure], level: float = 0.95
+) -> pd.DataFrame:
+    """A row a cell and kind of text: the cell's axes, name (of its proposer, in short), bucket, value, low and high.
+
+    figure: `Sample.alpha`, `Sample.speedup`; value: of the prompts of the bucket; low, high: the ends of its interval.
+    """
+    sample, rows = Sample(evidence), []
+    for cell in sample.cells:
+        for bucket in pd.unique(sample.buckets):
+            drawn = figure(sample, cell, sample.buckets == bucket)
+            low, high = ends(drawn, level)
+            rows.append({**cell, "name": short(cell), "bucket": bucket, "value": drawn[0], "low": low, "high": high})
+    return pd.DataFrame(rows)
 
 
 def gains(sample: Sample, cell: Cell) -> bool:

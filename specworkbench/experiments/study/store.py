@@ -85,6 +85,10 @@ class Store:
                 found[row["id"]] = row
         return found
 
+    def trace_path(self, id: str, side: str = "speculative") -> Path:
+        """Where a cell's trace lies, where its study keeps traces. side: plain or speculative."""
+        return self.folder / CELLS / id / f"{side}.trace"
+
     def write(self, row: Mapping[str, Any], traces: Mapping[str, bytes]) -> None:
         """Keep a cell: its traces first, its row last, each whole or not at all."""
         folder = self.folder / CELLS / row["id"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from specworkbench.errors import InputError
 from specworkbench.experiments.study.figures import INTERVALS, MEASURES
-from specworkbench.experiments.study.grid import AXES
+from specworkbench.experiments.study.grid import AXES, counted, named
 from specworkbench.experiments.study.store import Store
 
 ENDS = [end for pair in INTERVALS.values() for end in pair]
@@ -82,6 +82,35 @@ def check_axes(names: Sequence[str]) -> None:
 def varying(table: pd.DataFrame) -> list[str]:
     """The axes of more than one value in a table that has them."""
     return [name for name in AXES if name in table and table[name].nunique() > 1]
+
+
+def cell_names(table: pd.DataFrame) -> list[str]:
+    """Each cell in words: its value on every axis that varies in the table."""
+    axes = varying(table)
+    return [named({name: row[name] for name in axes}) or "the only cell" for row in table.to_dict("records")]
+
+
+def remarks(folder: str | os.PathLike, table: pd.DataFrame) -> list[str]:
+    """What must be known beside the figures, in sentences: cells that failed, are not done yet or cannot be, and
+    whether they were decoded in different places. table: as `read_study` gives it."""
+    store, finished = Store(Path(folder)), table[table["status"] == "finished"]
+    left_out = store.description()["left_out"]
+    said = [
+        f"failed: {name}: {error}"
+        for name, status, error in zip(cell_names(table), table["status"], table["error"], strict=True)
+        if status == "failed"
+    ]
+    planned = len(store.study().cells()) - len(left_out)
+    if len(table) < planned:
+        said.append(f"{len(table)} of {planned} cells are done; specworkbench study run goes on with the others")
+    for why in dict.fromkeys(entry["why"] for entry in left_out):
+        said.append(f"left out, {counted(sum(entry['why'] == why for entry in left_out), 'cell')}: {why}")
+    differ = [name for name in MACHINE if finished[name].nunique() > 1]
+    if differ:
+        said.append(
+            f"the cells were measured in different places; they differ in {', '.join(differ)}: compare times with care"
+        )
+    return said
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
