@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.browser.pages import LabPage
+from tests.browser.pages import WAIT_SECONDS, LabPage
 from tests.browser.servers import REPOSITORY, jupyterlab, voila
 
 CHROMIUM_VARIABLE = "CHROMIUM"
@@ -26,6 +26,7 @@ def chromium():
 @pytest.fixture(scope="session")
 def browser(chromium):
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra 'browser')")
+    driver.expect.set_options(timeout=WAIT_SECONDS * 1000)
     root = [] if os.geteuid() else ["--no-sandbox"]
     with driver.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=root)

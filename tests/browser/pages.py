@@ -86,6 +86,7 @@ class LabPage(Watched):
         super().__init__(context)
         self.page.goto(f"{address}/lab/tree/{path}?reset")
         self.page.wait_for_function(_READY, arg=path, timeout=2 * WAIT_SECONDS * 1000)
+        self._wait_for_splash()
 
     def run(self, seconds: float = RUN_SECONDS) -> None:
         """Run all cells, and wait until the kernel is idle."""
@@ -101,6 +102,11 @@ class LabPage(Watched):
         choose = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
         self.page.evaluate(choose, THEMES[name])
         self.page.wait_for_function(f"() => document.body.dataset.jpThemeName === {json.dumps(THEMES[name])}")
+        self._wait_for_splash()
+
+    def _wait_for_splash(self) -> None:
+        """Until JupyterLab's sign has gone, which covers the page while it starts or changes its theme."""
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
 
     def look(self, width: int, whole: bool = False) -> None:
         """The first screen at this width (pixels), or a window so tall that all of the notebook is seen."""

@@ -21,16 +21,20 @@ JUPYTER_FOLDERS = (
     "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
     "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR",
 )  # fmt: skip
-QUIET = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
-"""JupyterLab's notification settings: nothing is asked of a network, and no message covers a notebook."""
+SETTINGS = {
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+    "notebook-extension/tracker": {"scrollPastEnd": False},
+}
+"""JupyterLab's: nothing is asked of a network, no message covers a notebook, and it ends below its last cell."""
 
 
 @contextmanager
 def jupyterlab(notebooks: Path, home: Path) -> Iterator[str]:
     """JupyterLab on a folder; yields its address. home: an empty folder for settings, workspaces and logs."""
-    settings = home / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))
+    for name, values in SETTINGS.items():
+        file = home / "jupyterlab_settings_dir" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(values))
     options = ["--no-browser", "--allow-root", "--expose-app-in-browser", "--IdentityProvider.token="]
     options += [f"--ServerApp.root_dir={notebooks}", "--ServerApp.port_retries=0"]
     with _serving("jupyterlab", options, home, "/api/status") as address:
