@@ -21,7 +21,15 @@ _AXIS = {
 NEUTRAL = go.layout.Template(
     layout={
         "font": {"color": INK, "size": 13},
-        "title": {"x": 0.0, "xanchor": "left", "xref": "paper", "font": {"size": 15}},
+        "title": {  # at the very top, so that a legend of two rows has room between it and the axes
+            "x": 0.0,
+            "xanchor": "left",
+            "xref": "paper",
+            "y": 1.0,
+            "yanchor": "top",
+            "pad": {"t": 10},
+            "font": {"size": 15},
+        },
         "xaxis": {**_AXIS, "showgrid": False},
         "yaxis": _AXIS,
         "legend": {"orientation": "h", "x": 0.0, "y": 1.02, "yanchor": "bottom", "title": {"text": ""}},

@@ -16,6 +16,7 @@ from specworkbench.plots import speedup_slice, speedup_surface
 from specworkbench.theory.costs import verify_cost_at
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
+from specworkbench.widgets.page_repairs import PageRepairs
 from specworkbench.widgets.speedup_figures import STYLE, View, figures_html
 from specworkbench.widgets.speedup_tables import (
     COLUMNS,
@@ -77,7 +78,7 @@ class SpeedupExplorer(widgets.VBox):
         self.max_gamma = max_gamma
         traits.setdefault("gamma", min(START["gamma"], max_gamma))
         self._make_controls()
-        parts = [self.message, self.controls, self.headline, self.figures, self.point_row, self.verdict]
+        parts = [self.message, self.controls, self.headline, self.figures, self.point_row, self.verdict, PageRepairs()]
         super().__init__(parts, **traits)
         self._connect()
         self._ready = True

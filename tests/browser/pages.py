@@ -47,6 +47,18 @@ _OPAQUE = """() => [...document.querySelectorAll(".js-plotly-plot .main-svg, .js
   const [color, opacity] = node.matches(".bg") ? [fill, fillOpacity] : [backgroundColor, 1];
   return Number(opacity) > 0 && !/, 0\\)$/.test(color) && color !== "none";
 }).map((node) => node.closest(".js-plotly-plot").querySelector(".gtitle")?.textContent ?? "a figure without a title")"""
+_CUT = """() => [...document.querySelectorAll(".jp-OutputArea-output .js-plotly-plot")].filter((node) => {
+  const [seen, place] = [node.querySelector(".main-svg"), node.closest(".jp-OutputArea")];
+  return seen && seen.getBoundingClientRect().right > place.getBoundingClientRect().right + 1;
+}).map((node) => node.querySelector(".gtitle")?.textContent ?? "a figure without a title")"""
+_UNNAMED = """() => {
+  const controls = ".jp-OutputArea-output :is(button, input, select, textarea, [role=slider], [role=option])";
+  const named = (node) => node.getAttribute("aria-label") || node.getAttribute("aria-labelledby") || node.title
+    || node.textContent.trim() || [...(node.labels ?? [])].some((label) => label.textContent.trim());
+  const unnamed = [...document.querySelectorAll(controls)].filter((node) => node.checkVisibility() && !named(node));
+  const panel = (node) => node.parentElement.closest("[class*=widget-]")?.innerText;
+  return unnamed.map((node) => `${node.tagName} ${node.className} in ${panel(node)}`);
+}"""
 _CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 
 
@@ -73,6 +85,14 @@ class Watched:
     def faint(self, least: float) -> list[str]:
         """Texts of outputs whose contrast with what is behind them is below `least` (WCAG: 3 if large, else 4.5)."""
         return self.page.evaluate(_CONTRAST, least)
+
+    def cut_figures(self) -> list[str]:
+        """Titles of plotly's figures that are wider than their place."""
+        return self.page.evaluate(_CUT)
+
+    def unnamed_controls(self) -> list[str]:
+        """Controls that a screen reader has no name for."""
+        return self.page.evaluate(_UNNAMED)
 
     def opaque_figures(self) -> list[str]:
         """Titles of plotly's figures that do not let the page's colour through."""

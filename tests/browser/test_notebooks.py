@@ -26,6 +26,12 @@ def test_all_cells_run_and_nothing_complains(notebook):
     assert page.faults() == []
 
 
+def test_every_control_has_a_name(notebook):
+    _, page = notebook
+    page.look(WIDTHS["wide"], whole=True)
+    assert page.unnamed_controls() == []
+
+
 def test_the_first_screen_has_words_and_a_picture(notebook):
     _, page = notebook
     page.look(WIDTHS["wide"])
@@ -44,4 +50,4 @@ def test_it_can_be_read(notebook, theme, width):
     page.look(WIDTHS[width], whole=True)
     page.picture(f"{name}-{theme}-{width}-whole")
     assert page.faint(LEAST_CONTRAST) == []
-    assert page.opaque_figures() == []
+    assert page.opaque_figures() == [] and page.cut_figures() == []

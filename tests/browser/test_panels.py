@@ -22,12 +22,19 @@ TokenStrip(tokens=[token], title="untrusted")
 """
 PLAYGROUND = "from specworkbench.widgets import OverlapPlayground\nOverlapPlayground()"
 SPEEDUP = "from specworkbench.widgets import SpeedupExplorer\nSpeedupExplorer(alpha=0.7)"
+RACE = """
+from specworkbench.widgets import EquivalenceRace
+race = EquivalenceRace()
+for number in range(6):
+    race.show(f"an implementation with a name, {number}", [(0, 0.0), (100, number - 1.0)])
+race
+"""
 LIVE = "from specworkbench.widgets import LiveDecode\nLiveDecode()"
 
 
 @pytest.fixture(scope="module")
 def page(open_notebook):
-    opened = open_notebook("panels.ipynb", cells(STRIP, TEXTS, PLAYGROUND, SPEEDUP, LIVE))
+    opened = open_notebook("panels.ipynb", cells(STRIP, TEXTS, PLAYGROUND, SPEEDUP, RACE, LIVE))
     opened.run()
     opened.look(WIDTHS["wide"], whole=True)
     yield opened.page
@@ -143,10 +150,22 @@ def test_sliders_of_the_speedup_explorer_change_what_it_says(panel):
     headline = panel(3).locator("[aria-live=polite]").first
     before = headline.inner_text()
     assert before.startswith("A round brings")
-    slider = panel(3).get_by_role("slider").first
-    for key in ("ArrowRight", "ArrowRight"):
-        slider.press(key)
+    panel(3).get_by_role("slider", name="gamma").press("ArrowRight")
     expect(headline).not_to_have_text(before)
+    expect(headline).to_contain_text("With gamma = 5 it pays from")
+
+
+# ---------------------------------------------------------------- figures
+
+
+def test_a_figure_that_changes_is_as_wide_as_its_panel_whatever_that_is(page, panel):
+    figure = panel(4).locator(".js-plotly-plot .main-svg").first
+    for width in WIDTHS.values():
+        page.set_viewport_size({"width": width, "height": page.viewport_size["height"]})
+        page.wait_for_function(
+            "([figure, panel]) => Math.abs(figure.getBoundingClientRect().width - panel.clientWidth) < 30",
+            arg=[figure.element_handle(), panel(4).element_handle()],
+        )
 
 
 # ---------------------------------------------------------------- a live decode
@@ -155,7 +174,7 @@ def test_sliders_of_the_speedup_explorer_change_what_it_says(panel):
 def test_a_live_decode_stops_when_asked_and_keeps_what_it_had_then_runs_to_its_end(panel):
     from playwright.sync_api import expect
 
-    live = panel(4)
+    live = panel(5)
     run, stop = (live.get_by_role("button", name=name) for name in ("Run", "Stop"))
     expect(stop).to_be_disabled()
     run.click()

@@ -140,6 +140,9 @@ def test_series_differ_in_colour_and_symbol_and_share_colour_with_their_curve():
     code, prose, code_points, prose_points = plots.expected_tokens(measured, theory).data
     assert code.line.color == code_points.marker.color != prose.line.color == prose_points.marker.color
     assert code_points.marker.symbol != prose_points.marker.symbol
+    assert [trace.showlegend for trace in (code, prose)] == [False, False]  # they are told by their points
+    alone = plots.expected_tokens(measured, theory.assign(series="theory alone")).data[0]
+    assert alone.showlegend is True
 
 
 def test_acceptance_shows_both_quantities_with_intervals_and_counts():
