@@ -47,7 +47,7 @@ _OPAQUE = """() => [...document.querySelectorAll(".js-plotly-plot .main-svg, .js
   const [color, opacity] = node.matches(".bg") ? [fill, fillOpacity] : [backgroundColor, 1];
   return Number(opacity) > 0 && !/, 0\\)$/.test(color) && color !== "none";
 }).map((node) => node.closest(".js-plotly-plot").querySelector(".gtitle")?.textContent ?? "a figure without a title")"""
-_CUT = """() => [...document.querySelectorAll(".jp-OutputArea-output .js-plotly-plot")].filter((node) => {
+_CUT = """() => [...document.querySelectorAll(".js-plotly-plot")].filter((node) => {
   const [seen, place] = [node.querySelector(".main-svg"), node.closest(".jp-OutputArea")];
   return seen && seen.getBoundingClientRect().right > place.getBoundingClientRect().right + 1;
 }).map((node) => node.querySelector(".gtitle")?.textContent ?? "a figure without a title")"""
@@ -98,6 +98,11 @@ class Watched:
         """Titles of plotly's figures that do not let the page's colour through."""
         return self.page.evaluate(_OPAQUE)
 
+    def picture(self, name: str) -> None:
+        """Keep what is seen as NAME.png in the folder of screenshots."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
 
 class LabPage(Watched):
     """A notebook in JupyterLab."""
@@ -143,11 +148,6 @@ class LabPage(Watched):
     def still(self) -> None:
         """Wait until nothing changes its height any more."""
         self.page.wait_for_function(_STILL, polling=300)
-
-    def picture(self, name: str) -> None:
-        """Keep what is seen as NAME.png in the folder of screenshots."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
 
     def close(self) -> None:
         """End the kernel and leave the page."""
