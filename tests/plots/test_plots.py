@@ -231,3 +231,12 @@ def test_every_verdict_has_a_mark():
 
     assert tuple(palette.VERDICTS) == VERDICTS
     assert len({mark.glyph for mark in palette.VERDICTS.values()}) == len(VERDICTS)
+
+
+@pytest.mark.parametrize("height", [220, 420, 800])
+def test_the_legend_hangs_below_the_title_whatever_the_height(height):
+    figure = plots.expected_tokens(MEASURED, THEORY, height=height)
+    own = figure.layout.template.layout
+    assert own.title.y == 1 and own.title.yanchor == "top" and own.legend.yref == "container"
+    assert own.legend.yanchor == "top" and height * (1 - figure.layout.legend.y) == pytest.approx(34)
+    assert plots.expected_tokens(MEASURED, THEORY, template="plotly_dark").layout.legend.y is None
