@@ -7,6 +7,7 @@ TORCH       ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
 TEST_JOBS   ?= 2
+SCREENSHOTS ?= build/screenshots
 REPORT_ARGS ?=
 LAB_ARGS    ?=
 SETTINGS       ?= embedded
@@ -19,16 +20,19 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-statistics test-cluster report benchmark benchmark-gpu lint clean
+.PHONY: help setup lab test test-statistics test-cluster test-browser report benchmark benchmark-gpu lint clean
 
 help:
 	@echo 'Targets'
-	@echo '  make lab      set up, then open JupyterLab on notebooks/00_quickstart.ipynb'
+	@echo '  make lab      set up, then open JupyterLab on notebooks/index.ipynb'
 	@echo '  make test     set up, lint, run the tests; says how many ran and why any was skipped'
 	@echo '  make test-statistics'
 	@echo '                set up, then the long tests of losslessness: many seeds, the embedded pair; minutes'
 	@echo '  make test-cluster'
 	@echo '                install Ray as well, then run studies on a Ray cluster of two nodes on this machine'
+	@echo '  make test-browser'
+	@echo '                install Playwright as well, then open every notebook in JupyterLab and Voila with the Chromium of'
+	@echo '                this system (CHROMIUM, or on the PATH); keeps screenshots in SCREENSHOTS'
 	@echo '  make report   set up, then decode the prompts with every proposer and write the report'
 	@echo '  make benchmark'
 	@echo '                set up, then measure beside transformers, vLLM and ourselves on the CPU; see benchmarks/README.md'
@@ -48,6 +52,7 @@ help:
 	@echo '                TORCH_INDEX=https://download.pytorch.org/whl/cpu'
 	@echo '  PYTEST_ARGS=$(PYTEST_ARGS)  more for pytest, such as "-m slow" or "tests/theory"'
 	@echo '  TEST_JOBS=$(TEST_JOBS)  processes that run tests side by side; 0 runs them in one, for a debugger'
+	@echo '  SCREENSHOTS=$(SCREENSHOTS)  where make test-browser keeps its pictures'
 	@echo '  REPORT_ARGS=$(REPORT_ARGS)  more for "specworkbench report", such as --quick'
 	@echo '  LAB_ARGS=$(LAB_ARGS)  more for "specworkbench lab"'
 	@echo '  SETTINGS=$(SETTINGS)  what is measured: embedded; with the models at hand also smollm2 and qwen, "embedded smollm2 qwen"'
@@ -67,6 +72,11 @@ test-statistics: setup
 test-cluster:
 	$(MAKE) setup EXTRAS=$(EXTRAS),cluster
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m cluster -rs tests/experiments/study $(PYTEST_ARGS)
+
+test-browser:
+	$(MAKE) setup EXTRAS=$(EXTRAS),browser
+	HF_HUB_OFFLINE=1 SPECWORKBENCH_SCREENSHOTS='$(abspath $(SCREENSHOTS))' \
+	  $(BIN)/python -m pytest -m browser -rs tests/browser $(PYTEST_ARGS)
 
 report: setup
 	$(BIN)/specworkbench report $(REPORT_ARGS)

@@ -1,4 +1,4 @@
-"""`specworkbench lab`: JupyterLab on the first notebook."""
+"""`specworkbench lab`: JupyterLab on the index of the notebooks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from specworkbench.cli.screen import say
 from specworkbench.errors import InputError
 from specworkbench.paths import PACKAGE
 
-FIRST = "00_quickstart.ipynb"
+FIRST = "index.ipynb"
 COPY = Path("specworkbench-notebooks")
 """Where the notebooks of an installed wheel are copied to, below the current folder."""
 
 
 def lab(context: typer.Context) -> None:
-    """Open JupyterLab on the first notebook. Further arguments go to JupyterLab, such as --no-browser or --port 8890.
+    """Open JupyterLab on the index of the notebooks. Further arguments go to JupyterLab, such as --port 8890.
 
     A wheel's notebooks are copied to ./specworkbench-notebooks first; a file that is there already is left alone.
     """

@@ -43,7 +43,7 @@ def e_race(
     figure.add_hline(
         y=threshold,
         line={"color": INK, "width": 2, "dash": "dash"},
-        annotation={"text": f"rejected: 1/level = {1 / level:,.0f}", "x": 0, "xanchor": "left", "yanchor": "bottom"},
+        annotation={"text": f"rejected: 1/level = {1 / level:,.0f}", "x": 1, "xanchor": "right", "yanchor": "bottom"},
     )
     figure.update_xaxes(title_text="tokens judged", rangemode="tozero")
     figure.update_yaxes(title_text="log10 of the E-value")

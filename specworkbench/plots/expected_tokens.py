@@ -23,7 +23,8 @@ def expected_tokens(
     """Points with intervals (measured) on curves (theory, i.i.d.), in tokens per round.
 
     measured: `gamma`, `block_efficiency`, `low`, `high` (tokens per round), and `series` where there are several.
-    theory: `gamma`, `alpha`, `expected_tokens`; one curve for each alpha, named by `series` where the table has it.
+    theory: `gamma`, `alpha`, `expected_tokens`; one curve for each alpha, named by `series` where the table has it. One
+    with measured points in its series has their colour, and no entry of its own in the legend.
 
     >>> import pandas as pd
     >>> from specworkbench import theory
@@ -41,7 +42,8 @@ def expected_tokens(
     by = ["series", "alpha"] if "series" in theory else ["alpha"]
     for number, (key, curve) in enumerate(theory.groupby(by, sort=False)):
         at = names.index(key[0]) if "series" in theory and key[0] in names else number
-        figure.add_trace(_curve(curve.sort_values("gamma"), key, palette.SERIES[at % len(palette.SERIES)]))
+        trace = _curve(curve.sort_values("gamma"), key, palette.SERIES[at % len(palette.SERIES)])
+        figure.add_trace(trace.update(showlegend="series" not in theory or key[0] not in names))
     for number, name in enumerate(names):
         points = measured[measured["series"] == name] if "series" in measured else measured
         figure.add_trace(_points(points, name, number))

@@ -23,6 +23,8 @@ TARGET = OKABE_ITO["blue"]
 DRAFT = OKABE_ITO["orange"]
 OVERLAP = OKABE_ITO["green"]
 RESIDUAL = OKABE_ITO["purple"]
+FOCUS = f"var(--jp-brand-color1, {OKABE_ITO['blue']})"
+_FOCUSED = ".swb :focus-visible {outline: 3px solid var(--swb-focus); outline-offset: 1px;}\n"
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,12 @@ SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 
 
 def css_variables() -> str:
-    """The palette as CSS custom properties (`--swb-accepted`, `--swb-target`, ...) on the class `swb`."""
+    """The palette as CSS custom properties (`--swb-accepted`, `--swb-target`, ...) on the class `swb`, and the look of
+    what has the keyboard's focus within it, in the colour `--swb-focus`.
+    """
     colors = {name: mark.color for name, mark in OUTCOMES.items()}
-    colors |= {"target": TARGET, "draft": DRAFT, "overlap": OVERLAP, "residual": RESIDUAL}
-    return ".swb {" + " ".join(f"--swb-{name}: {color};" for name, color in colors.items()) + "}\n"
+    colors |= {"target": TARGET, "draft": DRAFT, "overlap": OVERLAP, "residual": RESIDUAL, "focus": FOCUS}
+    return ".swb {" + " ".join(f"--swb-{name}: {color};" for name, color in colors.items()) + "}\n" + _FOCUSED
 
 
 def translucent(color: str, opacity: float) -> str:

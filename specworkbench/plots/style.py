@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 INK = "#7A7A7A"
 """Grey of text and axes: enough contrast on white (4.3 to 1) and on JupyterLab's dark page (4.4 to 1)."""
 
+_TITLE_PIXELS = 34
 _GRID = "rgba(128, 128, 128, 0.25)"
 _AXIS = {
     "gridcolor": _GRID,
@@ -21,10 +22,18 @@ _AXIS = {
 NEUTRAL = go.layout.Template(
     layout={
         "font": {"color": INK, "size": 13},
-        "title": {"x": 0.0, "xanchor": "left", "xref": "paper", "font": {"size": 15}},
+        "title": {  # at the very top; the legend's rows begin below it (see `finish`)
+            "x": 0.0,
+            "xanchor": "left",
+            "xref": "paper",
+            "y": 1.0,
+            "yanchor": "top",
+            "pad": {"t": 10},
+            "font": {"size": 15},
+        },
         "xaxis": {**_AXIS, "showgrid": False},
         "yaxis": _AXIS,
-        "legend": {"orientation": "h", "x": 0.0, "y": 1.02, "yanchor": "bottom", "title": {"text": ""}},
+        "legend": {"orientation": "h", "x": 0.0, "yref": "container", "yanchor": "top", "title": {"text": ""}},
         "hoverlabel": {"align": "left"},
         "margin": {"l": 60, "r": 20, "t": 80, "b": 50},
         "bargap": 0.25,
@@ -33,7 +42,12 @@ NEUTRAL = go.layout.Template(
 
 
 def finish(figure: go.Figure, title: str, template: str | go.layout.Template | None, height: int) -> go.Figure:
-    """Title, template (`NEUTRAL` when None), transparent background; height in pixels."""
+    """Title, template (`NEUTRAL` when None), transparent background; height in pixels.
+
+    The legend of `NEUTRAL` hangs below the title: plotly makes room for as many rows as the page's width leaves it.
+    """
+    if template is None:
+        figure.update_layout(legend_y=1.0 - _TITLE_PIXELS / height)
     figure.update_layout(
         title_text=title,
         template=NEUTRAL if template is None else template,

@@ -14,6 +14,7 @@ from specworkbench.experiments.claims import CLAIMS, Claim, Finding, evidence_in
 from specworkbench.experiments.claims.evidence import Evidence
 from specworkbench.experiments.claims.findings import parts_table
 from specworkbench.plots import claim_parts, palette
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 
 _CELL = "text-align: left; vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
 _NUMBER = "text-align: right; white-space: nowrap; vertical-align: top; padding: 0.25em 0.9em 0.25em 0"
@@ -35,8 +36,8 @@ class ClaimsBoard(widgets.VBox):
         names = [(claim.statement, claim.name) for claim in claims]
         self.chooser = widgets.Dropdown(options=names, description="claim", layout={"width": "min(60em, 98%)"})
         self.words = widgets.HTML()
-        self.figure = go.FigureWidget()
-        super().__init__([self.table, self.chooser, self.words, self.figure], **options)
+        self.figure = live_figure()
+        super().__init__([self.table, self.chooser, self.words, self.figure, PageRepairs()], **options)
         self.chooser.observe(lambda change: self._draw(change["new"]), "value")
         self._draw(self.chooser.value)
 

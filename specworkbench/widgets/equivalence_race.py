@@ -17,6 +17,7 @@ import traitlets
 from specworkbench.errors import InputError
 from specworkbench.plots import e_race
 from specworkbench.widgets.explorer import sentence_html, sentence_of
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 from specworkbench.widgets.race_words import Runner, sentence_on, slots_html, verdicts_html
 
 EMPTY = "No race yet: press Run, or add points with race.add(name, tokens, log_e)."
@@ -49,10 +50,10 @@ class EquivalenceRace(widgets.VBox):
         self.progress = widgets.FloatProgress(0.0, min=0.0, max=1.0, layout={"width": "14em"})
         self.message, self.verdict_lines, self.slot_table = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.chooser = widgets.Dropdown(description="positions of", layout={"width": "min(30em, 98%)"})
-        self.figure = go.FigureWidget(e_race(_points([]), 0.5))
+        self.figure = live_figure(e_race(_points([]), 0.5))
         row = widgets.HBox([self.run_button, self.stop_button, self.progress])
         row.layout.display = None if self.implementations else "none"
-        parts = [row, self.message, self.figure, self.verdict_lines, self.chooser, self.slot_table]
+        parts = [row, self.message, self.figure, self.verdict_lines, self.chooser, self.slot_table, PageRepairs()]
         super().__init__(parts, **options)
         self.run_button.on_click(lambda _button: self.run())
         self.stop_button.on_click(lambda _button: self.stop())

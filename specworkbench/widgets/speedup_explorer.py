@@ -14,7 +14,9 @@ import traitlets
 from specworkbench.errors import InputError
 from specworkbench.plots import speedup_slice, speedup_surface
 from specworkbench.theory.costs import verify_cost_at
+from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
+from specworkbench.widgets.page_repairs import PageRepairs
 from specworkbench.widgets.speedup_figures import STYLE, View, figures_html
 from specworkbench.widgets.speedup_tables import (
     COLUMNS,
@@ -22,6 +24,7 @@ from specworkbench.widgets.speedup_tables import (
     Costs,
     level_table,
     points_table,
+    recorded,
     slice_table,
     surface_table,
 )
@@ -75,11 +78,26 @@ class SpeedupExplorer(widgets.VBox):
         self.max_gamma = max_gamma
         traits.setdefault("gamma", min(START["gamma"], max_gamma))
         self._make_controls()
-        parts = [self.message, self.controls, self.headline, self.figures, self.point_row, self.verdict]
+        parts = [self.message, self.controls, self.headline, self.figures, self.point_row, self.verdict, PageRepairs()]
         super().__init__(parts, **traits)
         self._connect()
         self._ready = True
         self.show(points)
+
+    @classmethod
+    def of(cls, trace: Trace, **traits: Any) -> SpeedupExplorer:
+        """A recorded run: a point for each bucket, with its tokens per round, and the sliders where the run was.
+
+        What the run does not tell stays where it was: its speedup, and without a plain round the costs.
+
+        >>> from specworkbench import load_trace
+        >>> from specworkbench.paths import data_dir
+        >>> explorer = SpeedupExplorer.of(load_trace(data_dir() / "traces" / "quickstart.trace"), quantity="tokens")
+        >>> list(explorer.points["label"])
+        ['code', 'prose', 'structured']
+        """
+        points, at = recorded(trace)
+        return cls(points, **at | traits)
 
     def _make_controls(self) -> None:
         def slider(name: str, high: float, step: float, words: str) -> widgets.FloatSlider:

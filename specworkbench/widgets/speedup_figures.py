@@ -33,6 +33,7 @@ STYLE = f"""<style>
 .swb-explorer figure {{margin: 0; flex: 1 1 300px; max-width: 460px;}}
 .swb-explorer figcaption {{min-height: 3em;}}
 .swb-explorer .swb-field {{display: block; width: 100%; height: auto;}}
+.swb-explorer .swb-field rect {{shape-rendering: crispEdges;}}
 .swb-field text {{fill: currentColor; font-size: 11px;}}
 .swb-field text.swb-note {{font-size: 10px; paint-order: stroke; stroke: var(--jp-layout-color0, Canvas);
   stroke-width: 3px;}}

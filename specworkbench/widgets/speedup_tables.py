@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from specworkbench import theory
+from specworkbench import analysis, theory
 from specworkbench.errors import InputError
 from specworkbench.theory.arguments import guesses, probability
 from specworkbench.theory.costs import verify_cost_at
+from specworkbench.trace import Trace
 
 QUANTITIES = {"speedup": "speedup", "tokens": "tokens per round, E[N]"}
 """What can be looked at, and its name on an axis."""
@@ -126,6 +127,26 @@ def points_table(points: pd.DataFrame | list[dict] | None) -> pd.DataFrame:
     points = points[placed].assign(gamma=numbers["gamma"])
     labels = points["label"].map(str) if "label" in points else _labels(points)
     return numbers.assign(label=labels).reset_index(drop=True)
+
+
+def recorded(trace: Trace) -> tuple[list[dict], dict[str, float]]:
+    """Of a recorded run: a point a bucket, with its measured tokens per round; and alpha, gamma, c, v and overhead of
+    all of it, the costs as far as it tells them (without a plain round it tells none).
+    """
+    points = []
+    for bucket, part in analysis.by_bucket(trace).items():
+        tokens = analysis.block_efficiency(part)
+        point = {"label": bucket, "alpha": analysis.alpha_counts(part).value, "gamma": trace.gamma}
+        points.append(point | dict(zip(COLUMNS["tokens"], (tokens.value, tokens.low, tokens.high), strict=True)))
+    verify = analysis.verify_cost(trace, trace.gamma + 1).value
+    found = {
+        "alpha": analysis.alpha_counts(trace).value,
+        "gamma": trace.gamma,
+        "c": analysis.draft_cost(trace).value,
+        "v": None if verify is None else max(0.0, (verify - 1.0) / trace.gamma),
+        "overhead": analysis.loop_overhead(trace).value,
+    }
+    return points, {name: value for name, value in found.items() if value is not None}
 
 
 def _labels(points: pd.DataFrame) -> pd.Series:

@@ -1,4 +1,4 @@
-"""`lab`: JupyterLab on the first notebook; a wheel's notebooks are copied and never overwritten."""
+"""`lab`: JupyterLab on the index; a wheel's notebooks are copied and never overwritten."""
 
 import sys
 from importlib import import_module

@@ -140,6 +140,9 @@ def test_series_differ_in_colour_and_symbol_and_share_colour_with_their_curve():
     code, prose, code_points, prose_points = plots.expected_tokens(measured, theory).data
     assert code.line.color == code_points.marker.color != prose.line.color == prose_points.marker.color
     assert code_points.marker.symbol != prose_points.marker.symbol
+    assert [trace.showlegend for trace in (code, prose)] == [False, False]  # they are told by their points
+    alone = plots.expected_tokens(measured, theory.assign(series="theory alone")).data[0]
+    assert alone.showlegend is True
 
 
 def test_acceptance_shows_both_quantities_with_intervals_and_counts():
@@ -228,3 +231,12 @@ def test_every_verdict_has_a_mark():
 
     assert tuple(palette.VERDICTS) == VERDICTS
     assert len({mark.glyph for mark in palette.VERDICTS.values()}) == len(VERDICTS)
+
+
+@pytest.mark.parametrize("height", [220, 420, 800])
+def test_the_legend_hangs_below_the_title_whatever_the_height(height):
+    figure = plots.expected_tokens(MEASURED, THEORY, height=height)
+    own = figure.layout.template.layout
+    assert own.title.y == 1 and own.title.yanchor == "top" and own.legend.yref == "container"
+    assert own.legend.yanchor == "top" and height * (1 - figure.layout.legend.y) == pytest.approx(34)
+    assert plots.expected_tokens(MEASURED, THEORY, template="plotly_dark").layout.legend.y is None

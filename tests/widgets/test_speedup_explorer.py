@@ -3,15 +3,18 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from specworkbench import theory
+from specworkbench import analysis, theory
 from specworkbench.errors import InputError
 from specworkbench.widgets import SpeedupExplorer
+from specworkbench.widgets.speedup_explorer import START
 from specworkbench.widgets.speedup_words import EMPTY
+from tests.widgets.traces import spoken
 
 HARMFUL = "<script>alert(1)</script>"
 POINTS = [
@@ -204,3 +207,23 @@ def test_the_figures_for_print_show_the_same():
 def test_it_needs_no_torch():
     code = "import sys, specworkbench as swb; swb.widgets.SpeedupExplorer(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_recorded_run_gives_the_points_and_where_the_sliders_stand():
+    trace = spoken()
+    explorer = SpeedupExplorer.of(trace, quantity="tokens")
+    parts = analysis.by_bucket(trace)
+    assert list(explorer.points["label"]) == list(parts)
+    assert explorer.points["block_efficiency"].tolist() == [analysis.block_efficiency(p).value for p in parts.values()]
+    assert (explorer.alpha, explorer.gamma) == (analysis.alpha_counts(trace).value, trace.gamma)
+    verify = 1 + explorer.v * trace.gamma
+    assert verify == pytest.approx(max(1.0, analysis.verify_cost(trace, trace.gamma + 1).value))
+    assert explorer.c == pytest.approx(analysis.draft_cost(trace).value)
+
+
+def test_a_run_without_a_plain_round_leaves_the_costs_where_they_were():
+    trace = spoken()
+    trace = replace(trace, rounds=trace.rounds[trace.rounds["target_positions"] > 1])
+    explorer = SpeedupExplorer.of(trace, c=0.3)
+    assert (explorer.c, explorer.v, explorer.overhead) == (0.3, START["v"], START["overhead"])
+    assert explorer.gamma == trace.gamma and len(explorer.points)
