@@ -12,7 +12,8 @@ import specworkbench
 
 PACKAGES = (
     "analysis", "engine", "equivalence", "equivalence.mutants", "equivalence.numerics", "equivalence.others",
-    "equivalence.statistics", "experiments.claims", "experiments.study", "plots", "theory", "trace", "workloads",
+    "equivalence.statistics", "experiments.claims", "experiments.study", "plots", "theory", "trace", "widgets",
+    "workloads",
 )  # fmt: skip
 ROOT = Path(specworkbench.__file__).parent
 WITH_EXAMPLES = sorted(

@@ -26,6 +26,11 @@ class ClaimsBoard(widgets.VBox):
 
     folder: of the claims' studies, as `specworkbench claims --out` makes it; claims: those that are shown. `findings`
     are the findings by the claims' names, `evidence` the studies' evidence by theirs. `board.show(name)` chooses.
+
+    >>> from specworkbench.paths import claims_dir
+    >>> board = ClaimsBoard(claims_dir() / "embedded")
+    >>> board.findings["stronger-slower"].verdict
+    'holds here'
     """
 
     def __init__(self, folder: Path, claims: Sequence[Claim] = CLAIMS, **options: Any):

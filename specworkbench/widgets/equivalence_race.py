@@ -35,6 +35,10 @@ class EquivalenceRace(widgets.VBox):
     implementations: names to factories (see `Factory`), which Run starts side by side, one step each in turn; each goes
     on until it is rejected or `budget` tokens are judged. Without any, points come by `add`, `show` or `follow`.
     `verdicts` are the findings by name. Runs in a thread, so that Stop is heard; `wait()` waits for it.
+
+    >>> race = EquivalenceRace()
+    >>> race.verdicts
+    {}
     """
 
     level = traitlets.Float(1e-3)

@@ -43,6 +43,10 @@ class LiveDecode(Running):
     target: a model's name, or a loaded one. decode: stands in for the engine, `decode(settings, on_round)` to a
     result with `text`, `stop_reason` and `trace`; `on_round(round)` returns False once Stop was pressed. Decoding runs
     in a thread, so that Stop is heard; `wait()` waits for it.
+
+    >>> panel = LiveDecode("embedded", "def mean(values):")
+    >>> panel.settings.gamma, panel.trace is None
+    (4, True)
     """
 
     trace = traitlets.Instance(Trace, allow_none=True)

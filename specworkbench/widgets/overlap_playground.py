@@ -81,6 +81,10 @@ class OverlapPlayground(anywidget.AnyWidget):
     tokens: 4 to 8 names; p, q: their probabilities, as they stand now; rule: a name of `theory.one_position.RULES`;
     settings: the numbers that rules take, by name. All may be read, set and observed; `show` sets p and q of another
     size. `position` is what happens, by the same formulas in Python. Raises `InputError` for what is no distribution.
+
+    >>> playground = OverlapPlayground(p=[0.5, 0.25, 0.125, 0.125], q=[0.25, 0.25, 0.25, 0.25])
+    >>> round(playground.position.acceptance, 3)
+    0.75
     """
 
     _esm = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)

@@ -46,6 +46,11 @@ class SpeedupExplorer(widgets.VBox):
     `alpha`, `gamma`, `c`, `v`, `overhead` (target steps) and `quantity` ("speedup" or "tokens") may be read, set and
     observed; so may `chosen`, a point's index or -1, whose values the sliders take. With `predict` what was measured is
     hidden until `reveal()`, and `guess` is compared with it. What is no table of points is told as a sentence.
+
+    >>> explorer = SpeedupExplorer(alpha=0.8, gamma=4, c=0.1)
+    >>> explorer.gamma = 6
+    >>> explorer.alpha, explorer.gamma
+    (0.8, 6)
     """
 
     alpha = traitlets.Float(START["alpha"])

@@ -30,7 +30,14 @@ def strip_rows(trace: Trace, sequence: int) -> pd.DataFrame:
 
 
 def tokens_of(trace: Trace, sequence: int = 0) -> list[dict[str, Any]]:
-    """The tokens of a sequence as `TokenStrip` takes them: text (visible), outcome, emitted, round, position, label."""
+    """The tokens of a sequence as `TokenStrip` takes them: text (visible), outcome, emitted, round, position, label.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> tokens = tokens_of(load_trace(traces_dir() / "quickstart.trace"))
+    >>> [(token["text"], token["outcome"]) for token in tokens[:3]]
+    [('#', 'accepted'), ('·B', 'accepted'), ('y', 'rejected')]
+    """
     columns = ["token", "outcome", "emitted", "round", "position"]
     tokens = []
     for token, outcome, emitted, round_index, position in strip_rows(trace, sequence)[columns].itertuples(index=False):
