@@ -189,8 +189,7 @@ class AcceptanceMap(widgets.VBox):
             self.message.value = f"<p><em>{escape(NOTHING_EXAMINED if self.traces else EMPTY)}</em></p>"
 
     def _draw(self) -> None:
-        if self.figure is not None:
-            self.figure.close()
+        before = self.figure
         self.figure = go.FigureWidget(plots.acceptance_map(self.table, few=self.few))
         for panel, bucket in enumerate(self._panels):
             for cells in self.figure.data[3 * panel : 3 * panel + 2]:
@@ -198,6 +197,8 @@ class AcceptanceMap(widgets.VBox):
         self._mark()
         self._renew()
         self.figure_box.children = [self.figure]
+        if before is not None:
+            before.close()
 
     def _renew(self) -> None:
         """Bring what a page is opened with up to date, which plotly does only when asked."""
