@@ -43,6 +43,11 @@ class LiveDecode(Running):
     target: a model's name, or a loaded one. decode: stands in for the engine, `decode(settings, on_round)` to a
     result with `text`, `stop_reason` and `trace`; `on_round(round)` returns False once Stop was pressed. Decoding runs
     in a thread, so that Stop is heard; `wait()` waits for it.
+
+    >>> live = LiveDecode()
+    >>> live.gamma.value = 2
+    >>> live.settings.gamma
+    2
     """
 
     trace = traitlets.Instance(Trace, allow_none=True)
