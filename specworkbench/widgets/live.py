@@ -44,9 +44,10 @@ class LiveDecode(Running):
     result with `text`, `stop_reason` and `trace`; `on_round(round)` returns False once Stop was pressed. Decoding runs
     in a thread, so that Stop is heard; `wait()` waits for it.
 
-    >>> panel = LiveDecode("embedded", "def mean(values):")
-    >>> panel.settings.gamma, panel.trace is None
-    (4, True)
+    >>> live = LiveDecode()
+    >>> live.gamma.value = 2
+    >>> live.settings.gamma
+    2
     """
 
     trace = traitlets.Instance(Trace, allow_none=True)
