@@ -81,10 +81,8 @@ class ProposerLab(Running):
         self.figure = go.FigureWidget(time_figure({}))
         self.chooser = widgets.Dropdown(description="look at", layout={"width": "min(34em, 98%)"})
         self.chooser.observe(self._picked, "value")
-        self.selection, self.explorer = Selection(), Explorer()
-        self.selection.observe(self._follow, ["trace", "sequence"])
-        self.explorer.observe(self._followed, "sequence")
-        traitlets.link((self.selection, "selected"), (self.explorer, "selected"))
+        self.selection = Selection()
+        self.explorer = Explorer(selection=self.selection)
         self.file_name = widgets.Text("lab.trace", description="file", layout=_WIDE)
         self.save_button = widgets.Button(description="Save this trace", icon="save", layout={"width": "11em"})
         self.folder_name = widgets.Text("lab", description="folder", layout=_WIDE)
@@ -176,16 +174,6 @@ class ProposerLab(Running):
         if self.chosen == PLAIN:
             return f'<p style="{_INK}">Plain decoding: what the others are measured against.</p>'
         return f'<p style="{_INK}">{escape(explained(self.traces.get(PLAIN), self.trace))}</p>'
-
-    def _follow(self, _change: Any) -> None:
-        """The explorer shows what is selected."""
-        if (self.explorer.trace, self.explorer.sequence) != (self.selection.trace, self.selection.sequence):
-            self.explorer.show(self.selection.trace, self.selection.sequence)
-
-    def _followed(self, change: Any) -> None:
-        """A sequence chosen in the explorer is selected."""
-        if self.explorer.trace is self.selection.trace and change["new"] != self.selection.sequence:
-            self.selection.show(self.explorer.trace, change["new"])
 
     def _saved(self, save: Callable[[], Path]) -> None:
         try:
