@@ -21,6 +21,7 @@ from specworkbench.plots.acceptance_map import describe
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
 from specworkbench.widgets.map_table import table_html
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 from specworkbench.widgets.selection import Selection
 
 EMPTY = (
@@ -86,7 +87,7 @@ class AcceptanceMap(widgets.VBox):
         self._cells, self._picked, self._turn, self._offering = examined_cells([]), None, -1, False
         self._follows, self._fits = source is None, "bins" not in traits
         self._make_controls()
-        super().__init__([self.message, self.controls, self.figure_box, self.cell_row], **traits)
+        super().__init__([self.message, self.controls, self.figure_box, self.cell_row, PageRepairs()], **traits)
         traitlets.link((self, "bins"), (self.bins_slider, "value"))
         self.bucket_choice.observe(self._chosen, "value")
         self.cell_choice.observe(self._cell_chosen, "value")
@@ -190,7 +191,7 @@ class AcceptanceMap(widgets.VBox):
 
     def _draw(self) -> None:
         before = self.figure
-        self.figure = go.FigureWidget(plots.acceptance_map(self.table, few=self.few))
+        self.figure = live_figure(plots.acceptance_map(self.table, few=self.few))
         for panel, bucket in enumerate(self._panels):
             for cells in self.figure.data[3 * panel : 3 * panel + 2]:
                 cells.on_click(lambda _trace, points, _state, bucket=bucket: self._clicked(bucket, points))

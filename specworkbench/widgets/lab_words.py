@@ -37,7 +37,6 @@ COLUMNS = {
 BEST = ("alpha_counts", "speedup_measured")
 """The largest of these stand out."""
 
-_FIGURE_WIDTH = 620
 _INK = "color: var(--jp-ui-font-color1, inherit)"
 _LINE = "border-bottom: 1px solid var(--jp-border-color2, #8884)"
 _CELL = "padding: 3px 8px 3px 0; vertical-align: top; line-height: 1.3"
@@ -82,7 +81,7 @@ def time_figure(traces: Mapping[str, Trace]) -> go.Figure:
     columns = ["group", "ms_propose", "ms_verify", "ms_accept", "ms_rollback", "ms_other"]
     table = pd.DataFrame(found, columns=columns)
     figure = phases(table, title="Where the time of a token goes", unit="ms per token")
-    return figure.update_yaxes(automargin=True).update_layout(width=_FIGURE_WIDTH)
+    return figure.update_yaxes(automargin=True)
 
 
 def fastest(rows: Iterable[Mapping[str, Any]]) -> str | None:

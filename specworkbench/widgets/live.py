@@ -16,6 +16,7 @@ from specworkbench.trace import Trace
 from specworkbench.trace.schema import STOP_REASONS
 from specworkbench.widgets.explorer import Explorer, sentence_of
 from specworkbench.widgets.offered import offered
+from specworkbench.widgets.page_repairs import PageRepairs
 from specworkbench.widgets.running import Running, save_new
 from specworkbench.widgets.tables import caption
 
@@ -62,7 +63,7 @@ class LiveDecode(Running):
         self.explorer.layout.display = "none"
         row = widgets.HBox([self.run_button, self.stop_button, self.progress, self.status])
         self.save_row = widgets.HBox([self.file_name, self.save_button], layout={"display": "none"})
-        self.children = [self.controls, row, self.message, self.explorer, self.save_row]
+        self.children = [self.controls, row, self.message, self.explorer, self.save_row, PageRepairs()]
         self.save_button.on_click(lambda _button: self.save())
 
     def _make_controls(self, prompt: str) -> None:

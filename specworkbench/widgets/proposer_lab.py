@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
-import plotly.graph_objects as go
 import traitlets
 
 from specworkbench.errors import InputError
@@ -23,6 +22,7 @@ from specworkbench.widgets.lab_controls import LabControls
 from specworkbench.widgets.lab_progress import LabWatch, Lanes
 from specworkbench.widgets.lab_words import fastest, named, table_html, time_figure
 from specworkbench.widgets.live import PROMPT
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 from specworkbench.widgets.running import Running, save_new, told
 from specworkbench.widgets.selection import Selection
 
@@ -73,12 +73,12 @@ class ProposerLab(Running):
             self.controls.prompt_picker.pick(tuple(prompts))
         self._make_results()
         run_row = widgets.Box([self.run_button, self.stop_button, self.status], layout=_ROW)
-        self.children = [self.controls, run_row, self.message, self.lanes, self.table, self.results]
+        self.children = [self.controls, run_row, self.message, self.lanes, self.table, self.results, PageRepairs()]
         self._show()
 
     def _make_results(self) -> None:
         self.table, self.words = widgets.HTML(), widgets.HTML()
-        self.figure = go.FigureWidget(time_figure({}))
+        self.figure = live_figure(time_figure({}))
         self.chooser = widgets.Dropdown(description="look at", layout={"width": "min(34em, 98%)"})
         self.chooser.observe(self._picked, "value")
         self.selection = Selection()

@@ -10,7 +10,6 @@ from typing import Any
 
 import ipywidgets as widgets
 import pandas as pd
-import plotly.graph_objects as go
 
 from specworkbench.errors import InputError
 from specworkbench.experiments.files import write_whole
@@ -18,6 +17,7 @@ from specworkbench.experiments.study.table import cell_names
 from specworkbench.plots import study_cells
 from specworkbench.trace import load_trace
 from specworkbench.widgets.explorer import Explorer, sentence_html, sentence_of
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.study_controls import STYLE, WIDE, WRAP, StudyControls
 from specworkbench.widgets.study_tables import (
@@ -80,12 +80,13 @@ class StudyBrowser(widgets.VBox):
         self.selection = selection or Selection()
         self._make_controls()
         self.message, self.status, self.cell_message, self.table, self.remarks = (widgets.HTML() for _ in range(5))
-        self.figure, self.explorer = go.FigureWidget(), Explorer()
+        self.figure, self.explorer = live_figure(), Explorer()
         self.figure_box = widgets.VBox(layout={"overflow": "auto"})
         self.body = widgets.VBox([
             self.controls, self.figure_box, self.cell_row, self.cell_message, self.explorer, self.table_row, self.table,
         ])  # fmt: skip
-        super().__init__([widgets.HTML(_LOOK), self.folder_row, self.message, self.status, self.body, self.remarks])
+        look = widgets.HTML(_LOOK)
+        super().__init__([look, self.folder_row, self.message, self.status, self.body, self.remarks, PageRepairs()])
         self._connect()
         self.read(folder, **choices)
 
@@ -225,7 +226,7 @@ class StudyBrowser(widgets.VBox):
             self.figure_box.children = [widgets.HTML(_live(words))]
             return
         drawn = study_cells(points, x=view.x, y=view.measure, color=view.color or None, facet=view.facet or None)
-        before, self.figure = self.figure, go.FigureWidget(drawn)  # one that is changed keeps the titles of old panels
+        before, self.figure = self.figure, live_figure(drawn)  # one that is changed keeps the titles of old panels
         for series in self.figure.data:
             series.on_click(self._clicked)
         self.figure_box.children = [self.figure]

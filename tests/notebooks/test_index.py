@@ -10,7 +10,7 @@ from specworkbench import widgets
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-NO_WIDGETS = {"Selection", "tokens_of"}
+NO_WIDGETS = {"acceptance_map_figure", "Selection", "tokens_of"}
 
 
 def words(path: Path) -> str:
