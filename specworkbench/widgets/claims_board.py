@@ -17,7 +17,7 @@ from specworkbench.plots import claim_parts, palette
 from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 
 _CELL = "text-align: left; vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
-_NUMBER = "text-align: right; white-space: nowrap; vertical-align: top; padding: 0.25em 0.9em 0.25em 0"
+_NUMBER = "text-align: right; white-space: nowrap; vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
 HEADS = ("verdict", "claim", "effect", "interval", "prompts")
 
 

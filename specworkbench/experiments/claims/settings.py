@@ -45,7 +45,7 @@ def setting(cell: Cell) -> str:
 def by_bucket(
     evidence: Evidence, figure: Callable[[Sample, Cell, np.ndarray], Figure], level: float = 0.95
 ) -> pd.DataFrame:
-    """A row a cell and kind of text: the cell's axes, name (of its proposer, in short), bucket, value, low and high.
+    """A row a cell and kind of text: the cell's axes, its proposer in short, bucket, value, low and high.
 
     figure: `Sample.alpha`, `Sample.speedup`; value: of the prompts of the bucket; low, high: the ends of its interval.
     """
@@ -54,7 +54,7 @@ def by_bucket(
         for bucket in pd.unique(sample.buckets):
             drawn = figure(sample, cell, sample.buckets == bucket)
             low, high = ends(drawn, level)
-            rows.append({**cell, "name": short(cell), "bucket": bucket, "value": drawn[0], "low": low, "high": high})
+            rows.append({**cell, "proposer": short(cell), "bucket": bucket, "value": drawn[0], "low": low, "high": high})
     return pd.DataFrame(rows)
 
 
