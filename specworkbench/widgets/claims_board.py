@@ -16,8 +16,9 @@ from specworkbench.experiments.claims.findings import parts_table
 from specworkbench.plots import claim_parts, palette
 from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 
-_CELL = "text-align: left; vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
-_NUMBER = "text-align: right; white-space: nowrap; vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
+_PLACE = "vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
+_CELL = f"text-align: left; {_PLACE}"
+_NUMBER = f"text-align: right; white-space: nowrap; {_PLACE}"
 HEADS = ("verdict", "claim", "effect", "interval", "prompts")
 
 

@@ -61,7 +61,7 @@ class Strip:
     def __init__(self, panel):
         self.panel, self.list = panel, panel.get_by_role("listbox")
         self.selected = self.list.locator("[role=option][aria-selected=true]")
-        self.sentence = panel.locator(".swb-sentence[aria-live=polite]")
+        self.sentence = panel.locator(".swb-strip [role=status]")
 
     def press(self, key):
         """Press a key, and return the sentence that the kernel sends for the token it leads to."""
@@ -71,14 +71,14 @@ class Strip:
         return self._after(option.click)
 
     def _after(self, act):
-        before = self.sentence.inner_text()
+        before = self.sentence.text_content()
         act()
         assert self.selected.count() == 1
         self.panel.page.wait_for_function(
-            "([node, before]) => document.contains(node) === false || node.innerText !== before",
+            "([node, before]) => document.contains(node) === false || node.textContent !== before",
             arg=[self.sentence.element_handle(), before],
         )
-        return self.sentence.inner_text()
+        return self.sentence.text_content()
 
 
 def test_the_strip_is_a_listbox_of_options_in_groups_one_of_them_selected(strip):
@@ -110,6 +110,17 @@ def test_keys_walk_through_the_strip_and_the_focus_goes_along(strip):
     assert strip.selected.evaluate("(node) => node === document.activeElement && node.tabIndex === 0")
     strip.press("ArrowLeft")
     assert strip.list.locator("[role=option][tabindex='0']").count() == 1  # roving: one stop for the Tab key
+
+
+def test_enter_leads_to_the_inspector_and_escape_lets_go(strip):
+    from playwright.sync_api import expect
+
+    strip.click(strip.list.get_by_role("option").nth(2))
+    strip.selected.press("Enter")
+    button = strip.panel.get_by_role("button", name="next")
+    expect(button).to_be_focused()
+    strip.list.get_by_role("option").nth(2).press("Escape")
+    expect(strip.selected).to_have_count(0)
 
 
 def test_a_token_that_looks_like_html_is_text(page, panel):

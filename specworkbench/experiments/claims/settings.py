@@ -54,7 +54,8 @@ def by_bucket(
         for bucket in pd.unique(sample.buckets):
             drawn = figure(sample, cell, sample.buckets == bucket)
             low, high = ends(drawn, level)
-            rows.append({**cell, "proposer": short(cell), "bucket": bucket, "value": drawn[0], "low": low, "high": high})
+            found = {"bucket": bucket, "value": drawn[0], "low": low, "high": high}
+            rows.append(cell | {"proposer": short(cell)} | found)
     return pd.DataFrame(rows)
 
 
