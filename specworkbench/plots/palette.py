@@ -71,8 +71,8 @@ SEQUENTIAL = "Viridis"
 vision read it and print keeps it; no shade of it is grey, which means few observations."""
 
 SERIES = tuple(OKABE_ITO[name] for name in ("blue", "vermillion", "green", "purple", "sky", "orange"))
-SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
-"""Colour and marker of the first, second, ... series of a figure."""
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
+"""Colour and marker of the first, second, ... series of a figure; one marker more, so that a pair comes again late."""
 
 
 def css_variables() -> str:

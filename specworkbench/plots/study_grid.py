@@ -14,6 +14,8 @@ from specworkbench.plots.style import INK, columns_of, error_bars, finish, liter
 _SPREAD = 0.5
 _PANELS_A_ROW = 3
 _DASHES = ("solid", "dash", "dot")
+_TOP, _PANEL_TITLE = 80, 24
+"""Pixels above the panels, and of a title of their own, which a legend of many rows leaves free by an unseen border."""
 
 
 def study_grid(
@@ -77,10 +79,13 @@ def study_grid(
         figure.update_yaxes(title_text=literal(y_title or y), row=row, col=1)
     said = title or f"{y_title or y} by {x.replace('_', ' ')}"
     finish(figure, literal(said), template, height or 120 + 340 * rows)
-    top = {"margin_t": 100, "title_y": 0.98, "title_yanchor": "top"} if facet else {}
     if color is not None:
         figure.update_layout(legend_title={"text": literal(color.replace("_", " ")), "font": {"size": 13}})
-    return figure.update_layout(showlegend=color is not None, legend_y=1.08 if facet else 1.02, **top)
+    figure.update_layout(showlegend=color is not None, margin_t=_TOP)
+    if facet:
+        border = {"borderwidth": _PANEL_TITLE // 2, "bordercolor": "rgba(0, 0, 0, 0)", "bgcolor": "rgba(0, 0, 0, 0)"}
+        figure.update_layout(legend=border, margin_t=_TOP + _PANEL_TITLE)
+    return figure
 
 
 def _values(table: pd.DataFrame, column: str | None) -> list:
