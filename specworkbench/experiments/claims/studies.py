@@ -58,17 +58,17 @@ def _of_embedded() -> dict[str, Study]:
 
 
 def _of_pair(target: str, drafts: Sequence[str]) -> dict[str, Study]:
-    """Short outputs of as many prompts as may decide anything: such targets are slow on a CPU."""
+    """Few prompts and short outputs: such targets take seconds a token on a CPU."""
     models = tuple(f"draft_model:{draft}" for draft in drafts)
     some, all_of_them = (*models, "ngram"), (*models, *LOOK_UP)
-    both = {"target": target, "temperature": (0, 1), "ignore_eos": True, "per_bucket": 2, "max_new_tokens": 32}
+    both = {"target": target, "temperature": (0, 1), "ignore_eos": True, "per_bucket": 1, "max_new_tokens": 48}
     greedy = both | {"temperature": 0}
     found = {
         "proposers": Study(all_of_them, **both),
         "gamma": Study(some, gamma=(1, 2, 4, 6), **greedy),
         "long-outputs": Study(models or some, **greedy | {"max_new_tokens": 256}),
         "output-length": Study(some, **greedy | {"max_new_tokens": (8, 32, 96)}),
-        "prompt-length": Study(some, prompt_length=(32, 256), **greedy),
+        "prompt-length": Study(some, prompt_length=(32, 256), **greedy | {"per_bucket": 2}),
         "quantisation": Study(some, quantisation=("none", "int8"), fused=False, products=False, **greedy),
     }
     if models:
