@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from time import monotonic
@@ -16,11 +15,12 @@ import traitlets
 
 from specworkbench.errors import InputError
 from specworkbench.plots import e_race
-from specworkbench.widgets.explorer import sentence_html, sentence_of
 from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 from specworkbench.widgets.race_words import Runner, sentence_on, slots_html, verdicts_html
+from specworkbench.widgets.running import Running, told
 
 EMPTY = "No race yet: press Run, or add points with race.add(name, tokens, log_e)."
+NOTHING_TO_RUN = "There is nothing to run: give implementations, or add points with race.add(name, tokens, log_e)."
 _REFRESH_SECONDS = 1.0
 _INK = "color: var(--jp-ui-font-color1, inherit)"
 
@@ -29,7 +29,7 @@ Factory = Callable[[], Iterable[Any]]
 `decided_at` and `by_slot()`, as an `equivalence.statistics.EProcess` has them."""
 
 
-class EquivalenceRace(widgets.VBox):
+class EquivalenceRace(Running):
     """Lines of log10 E over the tokens judged, the threshold 1 / level, and which position of the round says what.
 
     implementations: names to factories (see `Factory`), which Run starts side by side, one step each in turn; each goes
@@ -47,20 +47,16 @@ class EquivalenceRace(widgets.VBox):
     def __init__(self, implementations: Mapping[str, Factory] | None = None, **options: Any):
         self.implementations = dict(implementations or {})
         self.runners: dict[str, Runner] = {}
-        self._stop, self._thread, self._shown = threading.Event(), None, -math.inf
-        self._offering, self._follows = False, True
-        self.run_button = widgets.Button(description="Run", icon="play", button_style="primary")
-        self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
+        self._shown, self._offering, self._follows = -math.inf, False, True
+        super().__init__(**options)
         self.progress = widgets.FloatProgress(0.0, min=0.0, max=1.0, layout={"width": "14em"})
-        self.message, self.verdict_lines, self.slot_table = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.verdict_lines, self.slot_table = widgets.HTML(), widgets.HTML()
         self.chooser = widgets.Dropdown(description="positions of", layout={"width": "min(30em, 98%)"})
         self.figure = live_figure(e_race(_points([]), 0.5))
         row = widgets.HBox([self.run_button, self.stop_button, self.progress])
         row.layout.display = None if self.implementations else "none"
-        parts = [row, self.message, self.figure, self.verdict_lines, self.chooser, self.slot_table, PageRepairs()]
-        super().__init__(parts, **options)
-        self.run_button.on_click(lambda _button: self.run())
-        self.stop_button.on_click(lambda _button: self.stop())
+        shown = (self.message, self.figure, self.verdict_lines, self.chooser, self.slot_table)
+        self.children = [row, *shown, PageRepairs()]
         self.chooser.observe(self._chosen, "value")
         self.refresh()
 
@@ -127,48 +123,25 @@ class EquivalenceRace(widgets.VBox):
 
     # ---------------------------------------------------------------- running
 
-    def run(self) -> None:
-        """Start all implementations anew, in a thread; does nothing while they run."""
-        if self._thread is not None and self._thread.is_alive():
-            return
+    def _begin(self) -> Callable[[], None]:
+        """All implementations anew."""
         if not self.implementations:
-            self.say("There is nothing to run: give implementations, or add points with race.add(name, tokens, log_e).")
-            return
-        self.say("")
-        self._stop.clear()
+            raise InputError(NOTHING_TO_RUN)
         self.runners = {name: Runner(name) for name in self.implementations}
-        self._busy(True)
         self.refresh()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
+        return self._race
 
-    def stop(self) -> None:
-        """Stop after the step that is running; what was judged by then is kept."""
-        self._stop.set()
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until the race has ended, at most so many seconds."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-
-    def say(self, text: str) -> None:
-        """A sentence that stands out; empty for none."""
-        self.message.value = sentence_html(text)
-
-    def _work(self) -> None:
+    def _race(self) -> None:
         going = {name: self._steps(name) for name in self.implementations}
-        try:
-            while going and not self._stop.is_set():
-                for name, steps in list(going.items()):
-                    if next(steps, None) is None:
-                        del going[name]
-                    if self._stop.is_set():
-                        break
-            for name in going:
-                self.runners[name].state = "stopped"
-            self.refresh()
-        finally:
-            self._busy(False)
+        while going and not self.stopping:
+            for name, steps in list(going.items()):
+                if next(steps, None) is None:
+                    del going[name]
+                if self.stopping:
+                    break
+        for name in going:
+            self.runners[name].state = "stopped"
+        self.refresh()
 
     def _steps(self, name: str) -> Iterator[bool]:
         """The steps of one implementation, until it is rejected, has had its budget, ends or fails."""
@@ -181,13 +154,8 @@ class EquivalenceRace(widgets.VBox):
                 yield True
             runner.state = "ended"
         except Exception as error:
-            known = isinstance(error, InputError | ModuleNotFoundError)
-            runner.state = "failed"
-            runner.error = sentence_of(error) if known else f"{type(error).__name__}: {sentence_of(error)}"
+            runner.state, runner.error = "failed", told(error)
             self.say(f"{name}: {runner.error}")
-
-    def _busy(self, busy: bool) -> None:
-        self.run_button.disabled, self.stop_button.disabled = busy, not busy
 
     # ---------------------------------------------------------------- display
 
