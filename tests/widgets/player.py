@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
-
-import pytest
 
 from specworkbench.engine import Decoder, DecodeSettings
 from specworkbench.engine.proposers import TreeDraftProposer
 from specworkbench.equivalence.toys import toy_model
 from specworkbench.widgets import round_player
 from specworkbench.widgets.player_rounds import player_rounds
+from tests.widgets.node import node_runner
 from tests.widgets.traces import spoken
 
 FOLDER = Path(round_player.__file__).parent
@@ -76,28 +73,7 @@ function shown(state, still = false) {
 """
 
 
-def node_runner(folder):
-    """`run(code, **values)`: what the code returns as JSON; it sees the script as `it`, and a page and a clock."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the player's script is tested in it")
+def player_in_node(folder):
+    """`run(code, **values)` of `node_runner`, over the player's script, with a clock."""
     script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in round_player._SCRIPTS)
-    (folder / "it.mjs").write_text(script, encoding="utf-8")
-    shutil.copy(Path(__file__).with_name("page.mjs"), folder)
-
-    def run(code, **values):
-        lines = [
-            f"import * as it from {json.dumps((folder / 'it.mjs').as_uri())};",
-            f"import {{ page, Model }} from {json.dumps((folder / 'page.mjs').as_uri())};",
-            f"const {{ {', '.join(values)} }} = {json.dumps(values)};",
-            CLOCK,
-            f"const found = JSON.stringify((() => {{ {code} }})());",
-            "process.stdout.write(found, () => process.exit(0));",
-        ]
-        file = folder / "run.mjs"
-        file.write_text("\n".join(lines), encoding="utf-8")
-        done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return run
+    return node_runner(folder, script, CLOCK)

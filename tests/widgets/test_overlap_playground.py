@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +15,7 @@ from specworkbench.trace import load_trace
 from specworkbench.widgets import OverlapPlayground, overlap_playground
 from specworkbench.widgets.overlap_twin import in_words, verdict
 from specworkbench.widgets.tables import distribution_table, strip_rows
+from tests.widgets.node import node_runner
 from tests.widgets.traces import first, spoken
 
 FOLDER = Path(overlap_playground.__file__).parent
@@ -189,38 +188,21 @@ def test_script_makes_no_html_of_text_and_fetches_nothing():
     assert "http" not in (FOLDER / "overlap_playground.css").read_text(encoding="utf-8")
 
 
+SHOWN = """
+function shown(state) { const document = page(); const model = new Model(state);
+  const el = document.createElement('div'); const leave = it.default.render({ model, el });
+  const sliders = el.find((node) => node.attributes.role === 'slider');
+  const control = (tag, label) => el.find((n) => n.tag === tag && (n.attributes['aria-label'] === label
+    || n.textContent === label || n.parent?.textContent === `${label} `))[0];
+  return { document, model, el, leave, sliders, control }; }
+"""
+
+
 @pytest.fixture(scope="module")
 def in_node(tmp_path_factory):
     """`in_node(code, **values)`: what the code returns as JSON; it sees the script as `it`, and a page and a model."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the playground's script is tested in it")
-    folder = tmp_path_factory.mktemp("playground")
     script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in overlap_playground._SCRIPTS)
-    (folder / "it.mjs").write_text(script, encoding="utf-8")
-    shutil.copy(Path(__file__).with_name("page.mjs"), folder)
-
-    def run(code, **values):
-        lines = [
-            f"import * as it from {json.dumps((folder / 'it.mjs').as_uri())};",
-            f"import {{ page, Model }} from {json.dumps((folder / 'page.mjs').as_uri())};",
-            f"const {{ {', '.join(values)} }} = {json.dumps(values)};",
-            "function shown(state) { const document = page(); const model = new Model(state);",
-            "  const el = document.createElement('div'); const leave = it.default.render({ model, el });",
-            "  const sliders = el.find((node) => node.attributes.role === 'slider');",
-            "  const control = (tag, label) => el.find((n) => n.tag === tag && (n.attributes['aria-label'] === label",
-            "    || n.textContent === label || n.parent?.textContent === `${label} `))[0];",
-            "  return { document, model, el, leave, sliders, control }; }",
-            f"const found = JSON.stringify((() => {{ {code} }})());",
-            "process.stdout.write(found, () => process.exit(0)); // timers of the widget are not waited for",
-        ]
-        file = folder / "run.mjs"
-        file.write_text("\n".join(lines), encoding="utf-8")
-        done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return run
+    return node_runner(tmp_path_factory.mktemp("playground"), script, SHOWN)
 
 
 def cases():

@@ -5,7 +5,7 @@ import pytest
 
 from specworkbench.widgets import RoundPlayer, player_twin
 from specworkbench.widgets.player_rounds import player_rounds
-from tests.widgets.player import PLAIN, PLAYED, TRACE, node_runner, state_of, steps_of, tree_trace
+from tests.widgets.player import PLAIN, PLAYED, TRACE, player_in_node, state_of, steps_of, tree_trace
 from tests.widgets.traces import spoken
 
 PLAYER = RoundPlayer(TRACE, 1, plain=PLAIN)
@@ -13,7 +13,7 @@ PLAYER = RoundPlayer(TRACE, 1, plain=PLAIN)
 
 @pytest.fixture(scope="module")
 def in_node(tmp_path_factory):
-    return node_runner(tmp_path_factory.mktemp("player"))
+    return player_in_node(tmp_path_factory.mktemp("player"))
 
 
 @pytest.fixture(scope="module")

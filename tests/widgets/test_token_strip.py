@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from specworkbench.plots import palette
 from specworkbench.widgets import Selection, TokenStrip, token_strip, tokens_of
 from specworkbench.widgets.sentences import sentence
+from tests.widgets.node import node_runner
 from tests.widgets.traces import spoken
 
 TRACE = spoken()
@@ -86,29 +85,8 @@ def test_script_and_python_know_the_same_outcomes():
 @pytest.fixture(scope="module")
 def in_node(tmp_path_factory):
     """`in_node(expression, tokens, setup)`: an expression over the script's exports, with `tokens`, as JSON."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed; the strip's script is tested in it")
-    folder = tmp_path_factory.mktemp("strip")
-    module = folder / "strip.mjs"
-    module.write_text(SCRIPT, encoding="utf-8")
-    shutil.copy(Path(__file__).with_name("page.mjs"), folder)
-
-    def run(expression, tokens, setup=""):
-        lines = [
-            f"import * as strip from {json.dumps(module.as_uri())};",
-            f"import {{ page, Model }} from {json.dumps((folder / 'page.mjs').as_uri())};",
-            f"const tokens = {json.dumps(tokens)};",
-            setup,
-            f"console.log(JSON.stringify({expression}));",
-        ]
-        file = folder / "run.mjs"
-        file.write_text("\n".join(lines), encoding="utf-8")
-        done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return run
+    run = node_runner(tmp_path_factory.mktemp("strip"), SCRIPT, "const strip = it;")
+    return lambda expression, tokens, setup="": run(f"{setup}\nreturn {expression};", tokens=tokens)
 
 
 def rounds_of(*sizes):
