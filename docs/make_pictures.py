@@ -6,8 +6,6 @@ python docs/make_pictures.py      (needs the extras lab and browser, and a Chrom
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +16,7 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
 from tests.browser.pages import LabPage, cells  # noqa: E402
-from tests.browser.servers import jupyterlab  # noqa: E402
+from tests.browser.servers import chromium_options, find_chromium, jupyterlab  # noqa: E402
 
 WIDTH, HEIGHT = 1300, 2400
 BEGIN = """
@@ -38,10 +36,10 @@ SHOWN = {
 
 def main() -> None:
     """Run both cells in JupyterLab and keep what stands below each."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if not chromium:
-        sys.exit("there is no chromium on the PATH: apt install chromium, or set CHROMIUM")
-    root = [] if os.geteuid() else ["--no-sandbox"]
+    try:
+        chromium = find_chromium()
+    except FileNotFoundError as error:
+        sys.exit(str(error))
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         notebooks, home = Path(folder, "notebooks"), Path(folder, "home")
         notebooks.mkdir()
@@ -49,7 +47,7 @@ def main() -> None:
         (notebooks / "pictures.ipynb").write_text(json.dumps(cells(BEGIN, *SHOWN.values())), encoding="utf-8")
         with (
             jupyterlab(notebooks, home) as address,
-            playwright.chromium.launch(executable_path=chromium, args=root) as browser,
+            playwright.chromium.launch(executable_path=chromium, args=chromium_options()) as browser,
         ):
             context = browser.new_context(reduced_motion="reduce", viewport={"width": WIDTH, "height": HEIGHT})
             page = LabPage(context, address, "pictures.ipynb")

@@ -96,8 +96,8 @@ class SpeedupExplorer(widgets.VBox):
         What the run does not tell stays where it was: its speedup, and without a plain round the costs.
 
         >>> from specworkbench import load_trace
-        >>> from specworkbench.paths import data_dir
-        >>> explorer = SpeedupExplorer.of(load_trace(data_dir() / "traces" / "quickstart.trace"), quantity="tokens")
+        >>> from specworkbench.paths import traces_dir
+        >>> explorer = SpeedupExplorer.of(load_trace(traces_dir() / "quickstart.trace"), quantity="tokens")
         >>> list(explorer.points["label"])
         ['code', 'prose', 'structured']
         """

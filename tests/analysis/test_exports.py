@@ -6,7 +6,7 @@ import pytest
 
 from specworkbench import analysis
 from specworkbench.analysis.exports import ENGINE, FORMATS
-from specworkbench.paths import data_dir
+from specworkbench.paths import traces_dir
 from specworkbench.trace import Trace, load_trace, schema
 from tests.trace.toy import toy_trace
 
@@ -98,7 +98,7 @@ def test_records_of_chains_hold_aiperfs_invariants(trace):
 
 
 def test_the_shipped_trace_holds_them_too():
-    check_invariants(load_trace(data_dir() / "traces" / "quickstart.trace"))
+    check_invariants(load_trace(traces_dir() / "quickstart.trace"))
 
 
 @pytest.mark.parametrize("name", FORMATS)

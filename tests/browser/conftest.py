@@ -1,35 +1,29 @@
 """One Chromium, one JupyterLab and one Voila for all tests here, on a copy of the notebooks."""
 
 import json
-import os
 import shutil
 
 import pytest
 
 from tests.browser.pages import WAIT_SECONDS, LabPage
-from tests.browser.servers import REPOSITORY, jupyterlab, voila
-
-CHROMIUM_VARIABLE = "CHROMIUM"
+from tests.browser.servers import REPOSITORY, chromium_options, find_chromium, jupyterlab, voila
 
 
 @pytest.fixture(scope="session")
 def chromium():
-    """The system's Chromium: $CHROMIUM, else from the PATH. Without one the tests are skipped."""
-    given = os.environ.get(CHROMIUM_VARIABLE)
-    found = shutil.which(given) if given else shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        where = f"${CHROMIUM_VARIABLE} is {given!r}, no program" if given else "there is no chromium on the PATH"
-        pytest.skip(f"{where}: apt install chromium")
-    return found
+    """The system's Chromium; without one the tests are skipped."""
+    try:
+        return find_chromium()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
 def browser(chromium):
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra 'browser')")
     driver.expect.set_options(timeout=WAIT_SECONDS * 1000)
-    root = [] if os.geteuid() else ["--no-sandbox"]
     with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=root)
+        browser = playwright.chromium.launch(executable_path=chromium, args=chromium_options())
         yield browser
         browser.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from time import monotonic, sleep
 from urllib.error import URLError
 from urllib.request import urlopen
 
+CHROMIUM_VARIABLE = "CHROMIUM"
 REPOSITORY = Path(__file__).parents[2]
 START_SECONDS = 120
 
@@ -26,6 +28,21 @@ SETTINGS = {
     "notebook-extension/tracker": {"scrollPastEnd": False},
 }
 """JupyterLab's: nothing is asked of a network, no message covers a notebook, and it ends below its last cell."""
+
+
+def find_chromium() -> str:
+    """The system's Chromium: $CHROMIUM, else from the PATH. Raises `FileNotFoundError` with a sentence for none."""
+    given = os.environ.get(CHROMIUM_VARIABLE)
+    found = shutil.which(given) if given else shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        where = f"${CHROMIUM_VARIABLE} is {given!r}, no program" if given else "there is no chromium on the PATH"
+        raise FileNotFoundError(f"{where}: apt install chromium")
+    return found
+
+
+def chromium_options() -> list[str]:
+    """What Chromium has to be told: root may start it without its sandbox alone."""
+    return [] if os.geteuid() else ["--no-sandbox"]
 
 
 @contextmanager

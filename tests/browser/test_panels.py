@@ -10,9 +10,9 @@ pytestmark = pytest.mark.browser
 
 STRIP = """
 from specworkbench import load_trace
-from specworkbench.paths import data_dir
+from specworkbench.paths import traces_dir
 from specworkbench.widgets import explore
-explore(load_trace(data_dir() / "traces" / "quickstart.trace"))
+explore(load_trace(traces_dir() / "quickstart.trace"))
 """
 TEXTS = """
 from specworkbench.widgets import TokenStrip

@@ -117,9 +117,9 @@ def test_positions_without_q_or_without_distributions_are_refused():
 
 
 def test_every_proposed_position_of_the_shipped_trace_fits():
-    from specworkbench.paths import data_dir
+    from specworkbench.paths import traces_dir
 
-    trace = load_trace(data_dir() / "traces" / "quickstart.trace")
+    trace = load_trace(traces_dir() / "quickstart.trace")
     rows = strip_rows(trace, 0)
     for index in rows.index[rows["outcome"].isin(["accepted", "rejected"])]:
         assert 4 <= len(OverlapPlayground.of(trace, 0, int(index)).tokens) <= 8
