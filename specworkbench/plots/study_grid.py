@@ -80,7 +80,8 @@ def study_grid(
     said = title or f"{y_title or y} by {x.replace('_', ' ')}"
     finish(figure, literal(said), template, height or 120 + 340 * rows)
     if color is not None:
-        figure.update_layout(legend_title={"text": literal(color.replace("_", " ")), "font": {"size": 13}})
+        heading = literal(color.replace("_", " ")) + "&nbsp;&nbsp;"  # plotly leaves no room between it and the series
+        figure.update_layout(legend_title={"text": heading, "font": {"size": 13}})
     figure.update_layout(showlegend=color is not None, margin_t=_TOP)
     if facet:
         border = {"borderwidth": _PANEL_TITLE // 2, "bordercolor": "rgba(0, 0, 0, 0)", "bgcolor": "rgba(0, 0, 0, 0)"}
