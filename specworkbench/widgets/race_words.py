@@ -14,9 +14,19 @@ COLUMNS = {
     "guided": "guess judged there",
     "tokens": "tokens",
     "log_e": "log10 E",
-    "best": "the tokens look as if drawn",
+    "best": "the tokens look as if drawn from",
 }
 """Columns of a table of slots (see `EProcess.by_slot`), and what they are called."""
+
+ALTERNATIVES = {
+    "to q": "{share} of p moved to q",
+    "from q": "{share} of q taken off p",
+    "to overlap": "{share} of p moved to min(p, q)",
+    "to argmax": "{share} of p moved to its most probable token",
+    "to row before": "{share} of p moved to the row of the position before",
+    "temperature": "p at temperature {amount}",
+}
+"""The rows that a wrong sampler may follow (`equivalence.evidence.ALTERNATIVES`), by kind, in words."""
 
 MARKS = {"rejected": "✗", "kept": "✓", "running": "…", "failed": "!"}
 
@@ -71,7 +81,19 @@ def betrayed(slots: pd.DataFrame | None) -> str:
         return ""
     row = slots.loc[slots["log_e"].idxmax()]
     where = "where a guess is judged" if row["guided"] else "where nothing is judged (a bonus or a plain round)"
-    return f": position {int(row['slot'])}, {where}, gives it away ({row['best']})"
+    return f": position {int(row['slot'])}, {where}, gives it away (as if drawn from {drawn_from(row['best'])})"
+
+
+def drawn_from(alternative: str) -> str:
+    """An alternative in words; one that is not known as it is named.
+
+    >>> drawn_from("to row before 0.5")
+    '50 % of p moved to the row of the position before'
+    """
+    kind, _, amount = alternative.rpartition(" ")
+    if kind not in ALTERNATIVES:
+        return alternative
+    return ALTERNATIVES[kind].format(share=f"{100 * float(amount):g} %", amount=amount)
 
 
 def log10(log_e: float) -> str:
@@ -100,7 +122,7 @@ def slots_html(runner: Runner) -> str:
     for index, row in runner.slots.iterrows():
         texts = [
             str(int(row["slot"])), "yes" if row["guided"] else "no", f"{int(row['tokens']):,}", log10(row["log_e"]),
-            str(row["best"]),
+            drawn_from(str(row["best"])),
         ]  # fmt: skip
         weight = "700" if index == most and row["log_e"] > 0 else "400"
         cells = "".join(f"<td {look}>{escape(text)}</td>" for text in texts)

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers.utils import logging
 
 from specworkbench.engine.loading import check_same_vocabulary, embedded_names, load_model, load_pair
 from specworkbench.engine.models import LanguageModel
@@ -25,6 +26,15 @@ def test_the_embedded_family_loads_by_name():
     assert target.dtype == torch.float32 if target.device.type == "cpu" else True
     assert draft.parameters < target.parameters / 5
     assert target.vocab_size == draft.vocab_size <= target.model.config.vocab_size
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_only_what_takes_time_to_load_draws_a_bar_and_the_users_setting_stays(tmp_path, capfd, monkeypatch, shown):
+    monkeypatch.setattr(logging, "_tqdm_active", shown)
+    load_model("embedded/draft-s")
+    assert "Loading weights" not in capfd.readouterr().err
+    load_model(save(toy_model(5), tmp_path))
+    assert ("Loading weights" in capfd.readouterr().err) == shown
 
 
 def test_the_embedded_names_are_the_target_and_its_drafts():

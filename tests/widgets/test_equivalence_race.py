@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from specworkbench.equivalence.evidence import ALTERNATIVES
 from specworkbench.errors import InputError
 from specworkbench.plots import e_race
 from specworkbench.widgets import EquivalenceRace
 from specworkbench.widgets.equivalence_race import EMPTY
-from specworkbench.widgets.race_words import MARKS
+from specworkbench.widgets.race_words import MARKS, drawn_from
 
 HARMFUL = "<script>alert(1)</script>"
 SLOTS = pd.DataFrame(
@@ -149,7 +150,7 @@ def test_the_table_shows_the_positions_of_the_line_with_most_evidence_until_anot
     race.chooser.value = "right"
     race.add("wrong", 20, 13.0)
     race.refresh()
-    assert race.chooser.value == "right" and "to q 0.1" in race.slot_table.value
+    assert race.chooser.value == "right" and "10 % of p moved to q" in race.slot_table.value
 
 
 def test_names_are_escaped_everywhere():
@@ -236,3 +237,14 @@ def test_points_that_came_fast_are_there_when_it_is_shown():
     race._repr_mimebundle_()
     assert len(race.figure.data[0].x) == len(race.figure._widget_data[0]["x"]) == 39
     assert "No race yet" not in race.verdict_lines.value
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_every_alternative_is_told_in_words_with_its_amount(alternative):
+    amount = float(alternative.split()[-1])
+    words = drawn_from(alternative)
+    assert words != alternative and (f"{amount:g}" in words or f"{100 * amount:g} %" in words)
+
+
+def test_an_alternative_of_ones_own_keeps_its_name():
+    assert drawn_from("my own row") == "my own row"
