@@ -25,8 +25,9 @@ ALTERNATIVES = {
     "to argmax": "{share} of p moved to its most probable token",
     "to row before": "{share} of p moved to the row of the position before",
     "temperature": "p at temperature {amount}",
+    "overweight": "p with another weight on what the draft overweights, q > p (bet {amount})",
 }
-"""The rows that a wrong sampler may follow (`equivalence.evidence.ALTERNATIVES`), by kind, in words."""
+"""What a wrong sampler may follow in place of p, by kind (see `PROCESSES` of `equivalence.statistics.e_process`)."""
 
 MARKS = {"rejected": "✗", "kept": "✓", "running": "…", "failed": "!"}
 

@@ -48,8 +48,12 @@ _OPAQUE = """() => [...document.querySelectorAll(".js-plotly-plot .main-svg, .js
   return Number(opacity) > 0 && !/, 0\\)$/.test(color) && color !== "none";
 }).map((node) => node.closest(".js-plotly-plot").querySelector(".gtitle")?.textContent ?? "a figure without a title")"""
 _CUT = """() => [...document.querySelectorAll(".js-plotly-plot")].filter((node) => {
+  const within = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
   const [seen, place] = [node.querySelector(".main-svg"), node.closest(".jp-OutputArea")];
-  return seen && seen.getBoundingClientRect().right > place.getBoundingClientRect().right + 1;
+  if (!seen) return false;
+  const box = seen.getBoundingClientRect();
+  const texts = [...node.querySelectorAll(".main-svg text")].map((text) => text.getBoundingClientRect());
+  return !within(box, place.getBoundingClientRect()) || texts.some((text) => text.width && !within(text, box));
 }).map((node) => node.querySelector(".gtitle")?.textContent ?? "a figure without a title")"""
 _UNNAMED = """() => {
   const controls = ".jp-OutputArea-output :is(button, input, select, textarea, [role=slider], [role=option])";
@@ -87,7 +91,7 @@ class Watched:
         return self.page.evaluate(_CONTRAST, least)
 
     def cut_figures(self) -> list[str]:
-        """Titles of plotly's figures that are wider than their place."""
+        """Titles of plotly's figures that are wider than their place, or have a text that is cut at their edge."""
         return self.page.evaluate(_CUT)
 
     def unnamed_controls(self) -> list[str]:

@@ -26,13 +26,18 @@ WIDE = """
 clear = "rgba(0, 0, 0, 0)"
 go.Figure(layout={"title": {"text": "too wide"}, "width": 3000, "paper_bgcolor": clear, "plot_bgcolor": clear})
 """
+CUT = """
+bar = go.Bar(x=[1], y=["a name that is longer than the margin"], orientation="h")
+cut = go.Figure(bar, {"title": {"text": "cut"}, "paper_bgcolor": clear, "plot_bgcolor": clear})
+cut.update_yaxes(automargin=False)
+"""
 UNNAMED = "import ipywidgets\nipywidgets.FloatSlider(description='no name for its handle')"
 SENTENCE = "from specworkbench.widgets import explore\nexplore('nowhere.trace')"
 
 
 @pytest.fixture(scope="module")
 def broken(open_notebook):
-    page = open_notebook("broken.ipynb", cells(WIDGET, PALE, OPAQUE, WIDE, UNNAMED, SENTENCE, "1 / 0", "1 + 1"))
+    page = open_notebook("broken.ipynb", cells(WIDGET, PALE, OPAQUE, WIDE, UNNAMED, SENTENCE, CUT, "1 / 0", "1 + 1"))
     page.run()
     page.look(WIDTHS["wide"], whole=True)
     page.page.get_by_text("this widget is broken").first.or_(page.page.get_by_text("hardly seen")).first.wait_for()
@@ -41,7 +46,7 @@ def broken(open_notebook):
 
 @pytest.mark.parametrize(
     "fault",
-    ["cell 6: ZeroDivisionError", "cell 7 was not run", "this widget is broken", "nowhere.trace"],
+    ["cell 7: ZeroDivisionError", "cell 8 was not run", "this widget is broken", "nowhere.trace"],
     ids=["a cell that raises", "a cell that was not run", "a script that throws", "a sentence in a widget"],
 )
 def test_what_went_wrong_is_reported(broken, fault):
@@ -57,8 +62,8 @@ def test_a_figure_with_a_ground_of_its_own_is_reported(broken):
     assert set(broken.opaque_figures()) == {"white"}
 
 
-def test_a_figure_wider_than_its_place_is_reported(broken):
-    assert broken.cut_figures() == ["too wide"]
+def test_a_figure_wider_than_its_place_or_with_a_text_that_is_cut_is_reported(broken):
+    assert broken.cut_figures() == ["too wide", "cut"]
 
 
 def test_a_control_without_a_name_is_reported(broken):
