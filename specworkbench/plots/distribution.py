@@ -45,7 +45,7 @@ def distribution(
         bars.append(_bar(table, "q", "q (draft)", palette.DRAFT, 0.0, _HALF))
         bars.append(_bar(table, "overlap", "overlap min(p, q)", overlap, -_HALF, 2 * _HALF, frame=palette.OVERLAP))
         residual = _bar(table, "residual", "residual max(p − q, 0)", palette.RESIDUAL, -_HALF, 2 * _HALF)
-        figure.add_trace(residual, row=2, col=1)
+        figure.add_trace(residual.update(legendrank=1001), row=2, col=1)  # the last in the legend, as it is the lowest
         figure.update_yaxes(title_text="max(p − q, 0)", row=2)
     figure.add_traces(bars)
     ticks = [_tick(label, mark) for label, mark in zip(table["label"], table["mark"], strict=True)]

@@ -103,6 +103,7 @@ def test_template_can_be_chosen(name):
 
 def test_bars_of_p_and_of_q_sum_to_one_and_the_overlap_lies_across_both():
     residual, p, q, overlap = plots.distribution(TABLE).data
+    assert residual.legendrank > 1000, "the lowest panel is the last in the legend"
     assert sum(p.y) == pytest.approx(1) and sum(q.y) == pytest.approx(1)
     assert list(overlap.y) == [0.2, 0.3, 0.1] and overlap.width == p.width + q.width and overlap.offset == p.offset
     assert list(residual.y) == [0.3, 0.0, 0.1] and residual.yaxis == "y2"

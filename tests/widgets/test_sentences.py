@@ -122,3 +122,9 @@ def test_scalars_leave_out_what_is_null():
     assert {"q", "TV", "residual mass", "entropy of q", "rank in q"} <= {
         n for n, _ in scalars(first(TRACE, "rejected")[2])
     }
+
+
+def test_an_entropy_of_nothing_has_no_sign():
+    row = first(GREEDY, "rejected")[2].copy()
+    row["entropy_p"] = -0.0
+    assert dict(scalars(row))["entropy of p"] == "0.00 nats"
