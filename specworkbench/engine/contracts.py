@@ -300,8 +300,9 @@ class Proposer(Described):
 class Verifier(Described):
     """Base of all rules.
 
-    lossless: whether it keeps the target's distribution; greedy_only: whether only at temperature 0; judges_trees:
-    whether proposals may be trees; summary and paper, in words, for whoever chooses one.
+    lossless: whether it keeps the target's distribution, of the class with the settings it has by default, of a rule
+    with its own; greedy_only: whether only at temperature 0; judges_trees: whether proposals may be trees; summary and
+    paper, in words, for whoever chooses one.
 
     >>> from specworkbench.engine import VERIFIERS
     >>> [name for name, rule in VERIFIERS.items() if not rule.lossless]
@@ -309,7 +310,7 @@ class Verifier(Described):
     """
 
     role = "rule"
-    lossless: ClassVar[bool]
+    lossless: bool
     greedy_only: ClassVar[bool] = False
     judges_trees: ClassVar[bool] = False
 
