@@ -41,6 +41,7 @@ import numpy as np
 from scipy import stats
 
 from specworkbench.equivalence.statistics.bounds import detectable_tv, holm
+from specworkbench.equivalence.statistics.levels import check_level
 from specworkbench.equivalence.statistics.result import Test
 from specworkbench.equivalence.statistics.two_sample import mmd_test
 from specworkbench.errors import InputError
@@ -135,8 +136,7 @@ def two_samples(
     >>> two_samples([(0, 1), (1, 0)] * 20, [(0, 0), (1, 1)] * 20).sentence
     'the two samples differ (prefixes: p = 9.2e-17, level 0.001) in 40 and 40 outputs of 1 prompt'
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level is {level}; it must lie between 0 and 1")
+    check_level(level)
     if (permutations + 1) * level < len(FAMILY):
         raise InputError(
             f"{permutations} permutations cannot reach the level {level:g} in a family of {len(FAMILY)} tests; "

@@ -97,7 +97,7 @@ def test_cells_of_prefixes_hold_at_least_what_is_asked_and_ignore_the_order():
         ([(1,)], [(1,)], {"groups_a": [0, 1], "groups_b": [0]}, "1 outputs, 2 groups"),
         ([(1,)], [(1,)], {"groups_a": ["x"], "groups_b": ["y"]}, "the group 'x' is in the first sample alone"),
         ([(1,)], [(1,)], {"permutations": 100}, "take at least 3000"),
-        ([(1,)], [(1,)], {"level": 0.0}, "between 0 and 1"),
+        ([(1,)], [(1,)], {"level": 0.0}, "above 0 and below 1"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(a, b, options, sentence):
