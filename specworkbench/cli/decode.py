@@ -25,11 +25,9 @@ from specworkbench.cli.screen import (
 from specworkbench.errors import InputError
 
 if TYPE_CHECKING:
-    from specworkbench.engine import Decoder, Round, SamplingSettings
+    from specworkbench.engine import Decoder, Round
     from specworkbench.experiments.plan import ProposerSpec
     from specworkbench.trace import Trace
-
-SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 
 
 def decode(
@@ -106,7 +104,7 @@ def prepare(asked: SimpleNamespace) -> Decoder:
     from specworkbench import engine
 
     quiet_transformers()
-    given = {name: value for name in SAMPLING if (value := getattr(asked, name)) is not None}
+    given = opt.sampling_given(asked)
     settings = engine.DecodeSettings(
         gamma=asked.gamma,
         max_new_tokens=asked.max_new_tokens,
@@ -115,7 +113,7 @@ def prepare(asked: SimpleNamespace) -> Decoder:
         stop=tuple(asked.stop or ()),
         ignore_eos=asked.ignore_eos,
     )
-    _draft_sampling(settings.sampling, asked.draft_temperature)
+    opt.draft_sampling(settings.sampling, asked.draft_temperature)
     controller = engine.make_controller(asked.controller)
     if not asked.generation_config:
         engine.make_verifier(asked.rule, settings.sampling)
@@ -127,7 +125,8 @@ def prepare(asked: SimpleNamespace) -> Decoder:
     if asked.generation_config:
         given = target.generation_sampling() | given
     sampling = engine.SamplingSettings(**given)
-    settings = replace(settings, sampling=sampling, draft_sampling=_draft_sampling(sampling, asked.draft_temperature))
+    drafts = opt.draft_sampling(sampling, asked.draft_temperature)
+    settings = replace(settings, sampling=sampling, draft_sampling=drafts)
     proposer = engine.make_proposer(
         spec.name, target=target, draft=spec.weights, revision=asked.draft_revision, **dict(spec.settings)
     )
@@ -142,10 +141,6 @@ def prepare(asked: SimpleNamespace) -> Decoder:
         chat=asked.chat,
         generation_config_applied=asked.generation_config,
     )
-
-
-def _draft_sampling(sampling: SamplingSettings, temperature: float | None) -> SamplingSettings | None:
-    return None if temperature is None else replace(sampling, temperature=temperature)
 
 
 def _proposer_spec(asked: SimpleNamespace) -> ProposerSpec:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -98,13 +97,9 @@ def equivalence(
     A positive control (the same with a fault) must be rejected and a null control (plain decoding) must not be. It
     stops as soon as the e-process has decided. Exit code 0 if nothing speaks against the implementation, 1 otherwise.
     """
-    given = {
-        "temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-        "repetition_penalty": repetition_penalty,
-    }  # fmt: skip
+    asked = SimpleNamespace(**locals())
     with only_json(as_json):
-        asked = SimpleNamespace(**locals())
-        wanted, texts = prepare(asked, {name: value for name, value in given.items() if value is not None})
+        wanted, texts = prepare(asked)
         with StopOnInterrupt() as interrupt:
             found, compared = run(wanted, texts, asked, interrupt)
     if as_json:
@@ -125,7 +120,7 @@ def equivalence(
         raise typer.Exit(NOT_SHOWN)
 
 
-def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implementation, list[Prompt]]:
+def prepare(asked: SimpleNamespace) -> tuple[Implementation, list[Prompt]]:
     """Whom to test and on which prompts; all that can be judged without a model is judged here."""
     from specworkbench.engine import DecodeSettings, SamplingSettings, make_verifier
     from specworkbench.experiments.implementation import Implementation
@@ -133,12 +128,12 @@ def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implement
 
     quiet_transformers()
     _refuse_numbers(asked)
-    own, heat = SamplingSettings(**sampling), asked.draft_temperature
+    own = SamplingSettings(**opt.sampling_given(asked))
     settings = DecodeSettings(
         gamma=asked.gamma,
         max_new_tokens=asked.length,
         sampling=own,
-        draft_sampling=None if heat is None else replace(own, temperature=heat),
+        draft_sampling=opt.draft_sampling(own, asked.draft_temperature),
     )
     make_verifier(asked.rule, own)
     spec = ProposerSpec.parse(asked.proposer).fitted(asked.target)
@@ -150,18 +145,15 @@ def prepare(asked: SimpleNamespace, sampling: dict[str, Any]) -> tuple[Implement
 
 
 def _refuse_numbers(asked: SimpleNamespace) -> None:
+    from specworkbench.equivalence.judge import check_numbers
     from specworkbench.experiments.against import ENGINES, refuse_numbers
+    from specworkbench.experiments.workers import check_jobs
 
-    if asked.tokens < 1:
-        raise InputError(f"--tokens is {asked.tokens}; at least 1 must be judged")
+    check_numbers(asked.tokens, asked.level, asked.margin)
     if asked.length < 1:
         raise InputError(f"--length is {asked.length}; a continuation has at least 1 token")
-    if asked.jobs is not None and asked.jobs < 1:
-        raise InputError(f"--jobs is {asked.jobs}; at least 1 process must decode")
-    if not 0.0 < asked.level < 1.0:
-        raise InputError(f"--level is {asked.level:g}; it must be between 0 and 1, such as 0.001")
-    if not 0.0 < asked.margin < 1.0:
-        raise InputError(f"--margin is {asked.margin:g}; it must be between 0 and 1, such as 0.05")
+    if asked.jobs is not None:
+        check_jobs(asked.jobs)
     if asked.against not in (None, *ENGINES):
         raise InputError(f"--against is {asked.against!r}; choose one of {', '.join(ENGINES)}")
     if asked.engine_defaults and asked.against != "transformers":
@@ -180,7 +172,7 @@ def run(
     from specworkbench.experiments.workers import Workers
 
     # Whatever does not fit is said before anything is decoded, and before processes are started.
-    refuse_what_does_not_fit(wanted, prompts, asked.tokens, asked.level)
+    refuse_what_does_not_fit(wanted, prompts, asked.tokens, asked.level, asked.margin)
     if asked.against is not None:
         prepared(
             short(wanted), asked.against, few(prompts), asked.outputs, asked.level, asked.engine_defaults

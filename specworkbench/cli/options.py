@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import fields, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+
+if TYPE_CHECKING:
+    from specworkbench.engine import SamplingSettings
 
 
 def option(*names: str, help: str, panel: str | None = None, **more: Any) -> Any:
@@ -102,6 +107,20 @@ GenerationConfig = Annotated[
         panel=_SAMPLING,
     ),
 ]
+
+
+def sampling_given(asked: SimpleNamespace) -> dict[str, Any]:
+    """The settings of sampling among a command's options, without those that were not given."""
+    from specworkbench.engine import SamplingSettings
+
+    values = {setting.name: getattr(asked, setting.name) for setting in fields(SamplingSettings)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def draft_sampling(sampling: SamplingSettings, temperature: float | None) -> SamplingSettings | None:
+    """The draft's own sampling; None where it has no temperature of its own, and samples as the target does."""
+    return None if temperature is None else replace(sampling, temperature=temperature)
+
 
 _SPECULATION = "Speculation"
 Proposer = Annotated[

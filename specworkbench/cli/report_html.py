@@ -15,6 +15,7 @@ from specworkbench.cli.report import cells
 from specworkbench.experiments.report import Report
 from specworkbench.experiments.rows import ALL, efficiency_tables, gaps, position_tables, time_table
 from specworkbench.plots.report_speedup import report_speedup
+from specworkbench.plots.style import ink_css
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #ffffff; --line: #d5d5d5; --soft: #f4f4f4; }
@@ -31,7 +32,8 @@ figcaption { font-weight: 600; overflow-wrap: anywhere; }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 .scroll { overflow-x: auto; }
 .note { border-left: 4px solid #D55E00; padding: 0.3rem 1rem; background: var(--soft); }
-"""
+@media print { :root { --ink: #000; --paper: #fff; --line: #d5d5d5; --soft: #f4f4f4; } }
+""" + ink_css("var(--ink)")
 
 COLUMNS = {
     "bucket": "the kind of prompt; all of them in the last row",

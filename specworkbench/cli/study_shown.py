@@ -164,6 +164,7 @@ def page(table: pd.DataFrame, x: str | None, y: str, color: str | None, facet: s
     from specworkbench.experiments.study.figures import MEASURES
     from specworkbench.experiments.study.table import check_axes, varying
     from specworkbench.plots import study_cells
+    from specworkbench.plots.style import ink_css
 
     axes = varying(table)
     x = x or next(iter(axes), "gamma")
@@ -176,6 +177,6 @@ def page(table: pd.DataFrame, x: str | None, y: str, color: str | None, facet: s
     if other:
         say(f"points at one place differ in {', '.join(other)}; hovering tells")
     figure = study_cells(table, x=x, y=y, color=color, facet=facet)
-    style = "<style>:root{color-scheme:light dark} body{margin:1rem}</style>"
+    style = f"<style>:root{{color-scheme:light dark}} body{{margin:1rem}} {ink_css('CanvasText')}</style>"
     html = figure.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
     return html.replace("<head>", f"<head>{style}<title>specworkbench study</title>", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from specworkbench.engine.products import (
     with_product,
 )
 from specworkbench.engine.quantised import quantisation_of
+from specworkbench.engine.sampling import SamplingSettings
 from specworkbench.errors import InputError
 
 ENGINES = ("eager", "compiled")
@@ -254,8 +255,7 @@ class LanguageModel:
     def generation_sampling(self) -> dict[str, Any]:
         """What the model's own generation config says of sampling: only the settings it sets."""
         config = self.model.generation_config
-        names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-        found = {name: getattr(config, name, None) for name in names}
+        found = {setting.name: getattr(config, setting.name, None) for setting in fields(SamplingSettings)}
         if config.do_sample is False:
             found["temperature"] = 0.0
         return {name: value for name, value in found.items() if value is not None}

@@ -15,6 +15,7 @@ from specworkbench.equivalence.statistics import (
     Test,
     acceptance_test,
     cells_test,
+    check_level,
     detectable_tv,
     equivalence,
     holm,
@@ -87,10 +88,7 @@ def judge(
     they only say where the fault lies. Raises `InputError` for a number of tokens, a level or a margin out of range,
     and where there is no evidence at all.
     """
-    if tokens < 1:
-        raise InputError(f"tokens is {tokens}; at least 1 must be judged")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.001")
+    check_numbers(tokens, level, margin)
     process = EProcess(level / len(FAMILY), slots)
     kept: list[Evidence] = []
     for part in parts:
@@ -125,6 +123,14 @@ def judge(
         slots=process.by_slot(),
         history=process.history,
     )
+
+
+def check_numbers(tokens: int, level: float, margin: float) -> None:
+    """Raises `InputError` for numbers with which nothing can be judged; see `judge`."""
+    if tokens < 1:
+        raise InputError(f"tokens is {tokens}; at least 1 must be judged")
+    check_level(level)
+    check_level(margin, "margin")
 
 
 def _as_outcome(process: EProcess) -> Test:

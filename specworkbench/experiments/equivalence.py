@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
-from specworkbench.equivalence.judge import Judgement, judge
+from specworkbench.equivalence.judge import Judgement, check_numbers, judge
 from specworkbench.equivalence.numerics import RowDifference, RowVerdict, TVBound, sequence_tv_bound
 from specworkbench.equivalence.numerics import watch as watch_rows
 from specworkbench.equivalence.setup import Setup
@@ -83,10 +83,11 @@ def check(
     the e-process has decided.
 
     margin: of total variation over the declared cells, below which a bias does not matter. control_tokens: most tokens
-    of the null control, a quarter of `tokens` when not given. Raises `InputError` for a number of tokens or a level out
-    of range, no prompt, one that does not fit, or parts that do not fit together; all this before anything is decoded.
+    of the null control, a quarter of `tokens` when not given. Raises `InputError` for a number of tokens, a level or
+    a margin out of range, no prompt, one that does not fit, or parts that do not fit together; all this before anything
+    is decoded.
     """
-    refuse_what_does_not_fit(wanted, prompts, tokens, level)
+    refuse_what_does_not_fit(wanted, prompts, tokens, level, margin)
     who = {"positive": wanted.faulty(), "null": wanted.plain(), "subject": wanted}
     most = {"positive": tokens, "null": control_tokens or max(1, tokens // 4), "subject": tokens}
     found = {"implementation": wanted, "lossless": opened(wanted).verifier.lossless}
@@ -116,12 +117,11 @@ def check(
     return Check(**found)
 
 
-def refuse_what_does_not_fit(wanted: Implementation, prompts: Sequence[Prompt], tokens: int, level: float) -> None:
+def refuse_what_does_not_fit(
+    wanted: Implementation, prompts: Sequence[Prompt], tokens: int, level: float, margin: float
+) -> None:
     """Raises `InputError`; see `check`."""
-    if tokens < 1:
-        raise InputError(f"tokens is {tokens}; at least 1 must be judged")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.001")
+    check_numbers(tokens, level, margin)
     if not prompts:
         raise InputError("there is no prompt to continue; give at least one")
     opened(wanted)

@@ -25,6 +25,15 @@ IN_HAND = 2
 """Tasks of each process that have been begun or wait for it."""
 
 
+def check_jobs(jobs: int) -> None:
+    """Raises `InputError` for fewer jobs than 1.
+
+    >>> check_jobs(2)
+    """
+    if jobs < 1:
+        raise InputError(f"jobs is {jobs}; at least 1 process must decode")
+
+
 class Workers:
     """Processes that decode, each with the models loaded once; with one job, this process itself.
 
@@ -38,8 +47,7 @@ class Workers:
     """
 
     def __init__(self, jobs: int = 1):
-        if jobs < 1:
-            raise InputError(f"jobs is {jobs}; at least 1 process must decode")
+        check_jobs(jobs)
         self.jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
 

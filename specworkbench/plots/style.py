@@ -6,7 +6,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 INK = "#7A7A7A"
-"""Grey of text and axes: enough contrast on white (4.3 to 1) and on JupyterLab's dark page (4.4 to 1)."""
+"""Grey of text and axes, the one with the most contrast on both white (4.3 to 1) and JupyterLab's dark page (4.4 to 1).
+Where a page has a colour of its own for text, `ink_css` gives them that one.
+"""
 
 _TITLE_PIXELS = 34
 _GRID = "rgba(128, 128, 128, 0.25)"
@@ -56,6 +58,26 @@ def finish(figure: go.Figure, title: str, template: str | go.layout.Template | N
         height=height,
     )
     return figure
+
+
+def ink_css(color: str = f"var(--jp-ui-font-color1, {INK})") -> str:
+    """CSS by which whatever plotly draws in `INK` takes a colour of the page, and is black in print.
+
+    color: as CSS says it, such as a variable of the page; by default that of JupyterLab's text. It goes by the colour
+    that plotly writes into each node, so that nothing has to be drawn again and no other colour is touched.
+
+    >>> print(ink_css("currentColor").splitlines()[0])
+    .js-plotly-plot text[style*="fill: rgb(122, 122, 122)"] {fill: currentColor !important;}
+    """
+    written = f"rgb({', '.join(str(int(INK[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+    def rules(shown: str) -> str:
+        return (
+            f'.js-plotly-plot text[style*="fill: {written}"] {{fill: {shown} !important;}}\n'
+            f'.js-plotly-plot [style*="stroke: {written}"] {{stroke: {shown} !important;}}\n'
+        )
+
+    return f"{rules(color)}@media print {{\n{rules('#000')}}}\n"
 
 
 def literal(text: str) -> str:

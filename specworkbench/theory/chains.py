@@ -79,17 +79,7 @@ def block_survival(rows: Rows, gamma: int) -> np.ndarray:
     >>> block_survival(fixed_rows([0.5, 0.25, 0.25], [0.25, 0.25, 0.5]), 3)
     array([0.75   , 0.625  , 0.53125])
     """
-    found, chains = [], {(): (1.0, 1.0)}
-    for _ in range(int(count("gamma", gamma))):
-        longer = {}
-        for guesses, (drawn, kept) in chains.items():
-            p, q = row_pair(*rows(guesses))
-            both = drawn * q, np.minimum(drawn * q, kept * p)
-            for token in np.flatnonzero(both[1]).tolist():
-                longer[*guesses, token] = float(both[0][token]), float(both[1][token])
-        chains = longer
-        found.append(sum(kept for _, kept in chains.values()))
-    return np.array(found)
+    return _survival_of_pairs(rows, gamma, lambda drawn, kept, p, q: (drawn * q, np.minimum(drawn * q, kept * p)))
 
 
 def overlap_survival(rows: Rows, gamma: int) -> np.ndarray:
@@ -101,14 +91,22 @@ def overlap_survival(rows: Rows, gamma: int) -> np.ndarray:
     >>> overlap_survival(fixed_rows([0.5, 0.25, 0.25], [0.25, 0.25, 0.5]), 3)
     array([0.75    , 0.6875  , 0.609375])
     """
+    return _survival_of_pairs(rows, gamma, lambda of_target, drawn, p, q: (of_target * p, drawn * q))
+
+
+def _survival_of_pairs(rows: Rows, gamma: int, longer: Callable[..., tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """(gamma,) sum over x_1..x_j of the smaller of two weights that go with every chain of guesses, (1, 1) at first.
+
+    longer: the weights of a chain and the rows p and q after it to the weights, (vocab,) each, with one guess more.
+    """
     found, chains = [], {(): (1.0, 1.0)}
     for _ in range(int(count("gamma", gamma))):
-        longer = {}
-        for guesses, (of_target, drawn) in chains.items():
-            p, q = row_pair(*rows(guesses))
-            for token in np.flatnonzero(np.minimum(p, q)).tolist():
-                longer[*guesses, token] = of_target * float(p[token]), drawn * float(q[token])
-        chains = longer
+        grown = {}
+        for guesses, pair in chains.items():
+            first, second = longer(*pair, *row_pair(*rows(guesses)))
+            for token in np.flatnonzero(np.minimum(first, second)).tolist():
+                grown[*guesses, token] = float(first[token]), float(second[token])
+        chains = grown
         found.append(sum(min(pair) for pair in chains.values()))
     return np.array(found)
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from specworkbench.trace import schema
-from specworkbench.trace.view import Finding, View, not_recorded, passed
+from specworkbench.trace.view import Finding, View, not_recorded, passed, worded
 
 
 def uniforms_decide(view: View) -> Finding:
@@ -21,9 +21,10 @@ def uniforms_decide(view: View) -> Finding:
     certain = np.isnan(u) & np.isin(prob, (0.0, 1.0)) & (view.manifest["rule"]["name"] == "greedy")
     known = ~examined | certain | ~(np.isnan(u) | np.isnan(prob))
     below = np.where(certain, prob == 1.0, u < prob)
+    decided = ~examined | (below == accepted)
     fault = (
-        view.judge(known, lambda i: f"u is {u[i]} and accept_prob is {prob[i]}, so that nothing decided")
-        or view.judge(~examined | (below == accepted), lambda i: f"u = {u[i]} against accept_prob = {prob[i]}")
+        view.judge(known, lambda i: worded("u is {} and accept_prob is {}, so that nothing decided", u[i], prob[i]))
+        or view.judge(decided, lambda i: worded("u = {} against accept_prob = {}", u[i], prob[i]))
     )  # fmt: skip
     return fault or passed(f"{int(examined.sum())} examined positions")
 
@@ -32,7 +33,9 @@ def _last_below_decides(view: View) -> Finding | None:
     """As many guesses are accepted as there are up to the last with u < accept_prob; the next one is rejected."""
     u, prob, node = (view.positions[name] for name in ("u", "accept_prob", "node"))
     known = view.drawn | ~(np.isnan(u) | np.isnan(prob))
-    if fault := view.judge(known, lambda i: f"u is {u[i]} and accept_prob is {prob[i]}, and all guesses decide"):
+    if fault := view.judge(
+        known, lambda i: worded("u is {} and accept_prob is {}, and all guesses decide", u[i], prob[i])
+    ):
         return fault
     length = np.zeros(len(view.rounds["round"]), dtype=np.int64)
     below = view.proposed & (u < prob)

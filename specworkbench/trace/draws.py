@@ -7,7 +7,7 @@ import numpy as np
 from specworkbench.trace import schema
 from specworkbench.trace.formulas import kept_probs
 from specworkbench.trace.rows import WholeRows, whole_rows
-from specworkbench.trace.view import Finding, View, not_recorded, passed
+from specworkbench.trace.view import Finding, View, not_recorded, passed, worded
 
 NEAR = 1e-5
 """Allowance on a cumulative probability of a float32 row."""
@@ -60,8 +60,8 @@ def _inverse_cdf(view: View, rows: WholeRows, drawn: np.ndarray) -> Finding | No
         near[i] = max(NEAR, allowance / cdf[-1])
     return view.judge(
         ~drawn | (u >= low - near) & (u < high + near),
-        lambda i: (
-            f"u_draw is {u[i]}, and {_in_words(view, i)} gives token {token[i]} from {low[i]:.6g} to {high[i]:.6g}"
+        lambda i: worded(
+            f"u_draw is {{}}, and {_in_words(view, i)} gives token {token[i]} from {{}} to {{}}", u[i], low[i], high[i]
         ),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specworkbench.trace.rows import WholeRows, whole_rows
-from specworkbench.trace.view import Finding, View, not_recorded, passed
+from specworkbench.trace.view import Finding, View, not_recorded, passed, worded
 
 Formula = Callable[[View, np.ndarray], Finding | None]
 """A trace and (positions,) which of them have an accept_prob, to a fault or to what is not recorded."""
@@ -39,7 +39,9 @@ def _token(view: View, recorded: np.ndarray) -> Finding | None:
     return (
         view.judge(
             ~(recorded & first) | (prob == expected),
-            lambda i: f"accept_prob is {prob[i]} and min(1, p/q) = {expected[i]} with p = {p[i]}, q = {q[i]}",
+            lambda i: worded(
+                "accept_prob is {} and min(1, p/q) = {} with p = {}, q = {}", prob[i], expected[i], p[i], q[i]
+            ),
         )
         or _later_siblings(view, recorded & ~first, q == 1.0)
         or _sampled_siblings(view, recorded & ~first)
@@ -68,7 +70,7 @@ def _near(view: View, recorded: np.ndarray, expected: np.ndarray, formula: str) 
     near = 1e-6 if _is_float32(view) else 1e-12
     return view.judge(
         ~recorded | (np.abs(prob - expected) <= near),
-        lambda i: f"accept_prob is {prob[i]} and {formula} = {expected[i]}",
+        lambda i: worded(f"accept_prob is {{}} and {formula} = {{}}", prob[i], expected[i]),
     )
 
 
@@ -101,7 +103,7 @@ def _equality(view: View, recorded: np.ndarray) -> Finding | None:
     expected = np.minimum(1.0, p)
     return view.judge(
         ~(recorded & first) | (prob == expected),
-        lambda i: f"accept_prob is {prob[i]}, and the target draws the guess with p = {p[i]}",
+        lambda i: worded("accept_prob is {}, and the target draws the guess with p = {}", prob[i], p[i]),
     ) or _later_siblings(view, recorded & ~first, np.ones(len(p), dtype=bool))
 
 
@@ -128,7 +130,9 @@ def _later_siblings(view: View, later: np.ndarray, certain: np.ndarray) -> Findi
         row.setdefault(token[i], p[i])
     return view.judge(
         ~(np.abs(expected - prob) > near),
-        lambda i: f"accept_prob is {prob[i]}, and what its refused siblings leave of the row gives {expected[i]}",
+        lambda i: worded(
+            "accept_prob is {}, and what its refused siblings leave of the row gives {}", prob[i], expected[i]
+        ),
     )
 
 
@@ -148,7 +152,7 @@ def _sampled_siblings(view: View, later: np.ndarray) -> Finding | None:
         left[view.of[i], parent[i]] = np.maximum(row - whole * rows.q(i), 0.0)
     return view.judge(
         ~(np.abs(expected - prob) > near),
-        lambda i: f"accept_prob is {prob[i]}, and what its refused siblings leave of p gives {expected[i]}",
+        lambda i: worded("accept_prob is {}, and what its refused siblings leave of p gives {}", prob[i], expected[i]),
     )
 
 
@@ -162,7 +166,7 @@ def _block(view: View, recorded: np.ndarray) -> Finding | None:
     near = 1e-6 if _is_float32(view) else 1e-12
     fault = view.judge(
         ~last | (np.abs(prob - kept) <= near),
-        lambda i: f"accept_prob is {prob[i]}, and the block is kept to its end with {kept[i]}",
+        lambda i: worded("accept_prob is {}, and the block is kept to its end with {}", prob[i], kept[i]),
     )
     rows = whole_rows(view)
     if fault or not (recorded & ~last).any():
@@ -182,7 +186,7 @@ def _before_the_last(view: View, rows: WholeRows, kept: np.ndarray, judged: np.n
             expected[i], near[i] = left / whole, ROWS_NEAR / whole
     return view.judge(
         ~(np.abs(expected - prob) > near),
-        lambda i: f"accept_prob is {prob[i]}, and r / (r + 1 - b) = {expected[i]} with b = {kept[i]}",
+        lambda i: worded("accept_prob is {}, and r / (r + 1 - b) = {} with b = {}", prob[i], expected[i], kept[i]),
     )
 
 
@@ -200,7 +204,7 @@ def _greedy(view: View, recorded: np.ndarray) -> Finding | None:
     prob, rank = view.positions["accept_prob"], view.positions["rank_p"]
     return view.judge(
         ~recorded | (prob == 0.0) | (prob == 1.0) & (rank == 1),
-        lambda i: f"accept_prob is {prob[i]} for a token of rank {rank[i]} in the target's row",
+        lambda i: worded("accept_prob is {} for a token of rank {} in the target's row", prob[i], rank[i]),
     )
 
 
@@ -214,7 +218,7 @@ def _typical(view: View, recorded: np.ndarray) -> Finding | None:
     close = np.abs(p - least) <= 1e-6 * least
     return view.judge(
         ~recorded | (prob == (p > least)) | close & np.isin(prob, (0.0, 1.0)),
-        lambda i: f"accept_prob is {prob[i]} with p = {p[i]}, and the rule accepts above {least[i]}",
+        lambda i: worded("accept_prob is {} with p = {}, and the rule accepts above {}", prob[i], p[i], least[i]),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specworkbench.trace import schema
-from specworkbench.trace.view import Finding, View, passed, tolerance
+from specworkbench.trace.view import Finding, View, passed, tolerance, worded
 
 PHASES = ("ms_propose", "ms_verify", "ms_accept", "ms_rollback")
 ROW_COLUMNS = ("q", "overlap", "tv", "residual_mass", "entropy_q", "rank_q", "overweight_p", "overweight_q")
@@ -37,7 +37,7 @@ def probabilities_agree(view: View) -> Finding:
     for name in ("p", "q", "accept_prob", "overlap", "tv", "residual_mass", "overweight_p", "overweight_q"):
         value = at[name]
         inside = np.isnan(value) | (value >= -near) & (value <= 1 + near)
-        if fault := view.judge(inside, lambda i, n=name: f"{n} = {at[n][i]} is no probability"):
+        if fault := view.judge(inside, lambda i, n=name: worded(n + " = {} is no probability", at[n][i])):
             return fault
     identities = {
         "overlap + tv = 1": at["overlap"] + at["tv"] - 1,
@@ -45,12 +45,14 @@ def probabilities_agree(view: View) -> Finding:
         "overweight_q - overweight_p = tv": at["overweight_q"] - at["overweight_p"] - at["tv"],
     }
     for name, error in identities.items():
-        if fault := view.judge(~(np.abs(error) > near), lambda i, n=name, e=error: f"{n} is off by {e[i]:.3g}"):
+        if fault := view.judge(~(np.abs(error) > near), lambda i, n=name, e=error: worded(n + " is off by {}", e[i])):
             return fault
     heavier = np.isnan(at["in_overweight"]) | ((at["q"] > at["p"]) == (at["in_overweight"] == 1))
     possible, why = _what_may_be_drawn(view)
     fault = (
-        view.judge(heavier, lambda i: f"in_overweight does not say whether q = {at['q'][i]} > p = {at['p'][i]}")
+        view.judge(
+            heavier, lambda i: worded("in_overweight does not say whether q = {} > p = {}", at["q"][i], at["p"][i])
+        )
         or view.judge(possible, why)
         or view.judge(~(at["entropy_p"] < -near) & ~(at["entropy_q"] < -near), lambda i: "an entropy is negative")
         or view.judge((at["rank_p"] >= 1) & ~(at["rank_q"] < 1), lambda i: "ranks begin at 1")
@@ -75,7 +77,7 @@ def _what_may_be_drawn(view: View) -> tuple[np.ndarray, Callable[[int], str]]:
         return np.ones(len(view.of), dtype=bool), str
     possible = ~corrected | ~apart | (at["p"] > at["q"])
     possible &= ~(corrected & _was_refused(view, apart & (at["q"] == 1.0)))
-    return possible, lambda i: f"p = {at['p'][i]}, q = {at['q'][i]}: the residual has no mass there"
+    return possible, lambda i: worded("p = {}, q = {}: the residual has no mass there", at["p"][i], at["q"][i])
 
 
 def _was_refused(view: View, among: np.ndarray) -> np.ndarray:
@@ -91,17 +93,15 @@ def times_add_up(view: View) -> Finding:
     near = 1e-6 if clock == "perf_counter" else 5e-3
     times = np.stack([view.rounds[name] for name in (*PHASES, "ms_total")])
     total, phases = times[-1], times[:-1].sum(axis=0)
-    fault = (
-        view.judge_rounds((times >= 0).all(axis=0), lambda i: "a time is negative or missing")
-        or view.judge_rounds(phases <= total + near, lambda i: f"its phases take {phases[i]} of {total[i]} ms in all")
-    )  # fmt: skip
+    fault = view.judge_rounds((times >= 0).all(axis=0), lambda i: "a time is negative or missing") or view.judge_rounds(
+        phases <= total + near, lambda i: worded("its phases take {} of {} ms in all", phases[i], total[i])
+    )
     if fault:
         return fault
     spent = np.bincount(view.rounds["sequence"], total, minlength=len(view.trace.sequences))
     for index, sequence in enumerate(view.trace.sequences):
         whole, prefill = sequence["ms_total"], sequence["ms_prefill"] or 0.0
         if whole is not None and prefill + spent[index] > whole + near * (1 + len(total)):
-            return Finding("fail", f"prefill and rounds take {prefill + spent[index]} ms of {whole} ms in all", index)
+            taken = prefill + spent[index]
+            return Finding("fail", worded("prefill and rounds take {} ms of {} ms in all", taken, whole), index)
     return passed(f"{len(total)} rounds")
-
-

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specworkbench.trace.view import Finding, View, not_recorded, passed, tolerance
+from specworkbench.trace.view import Finding, View, not_recorded, passed, tolerance, worded
 
 FLOAT32_ROWS = 1e-6
 
@@ -94,11 +94,12 @@ def _listed_rows(view: View, record: np.ndarray) -> Finding | None:
         ]
         values = np.concatenate(rows)
         sums = np.bincount(owner, np.nan_to_num(values), minlength=len(tokens))
-        if fault := _of_record(view, sums <= 1 + near, lambda i, n=name, s=sums: f"its {n} sum to {s[i]}"):
+        if fault := _of_record(view, sums <= 1 + near, lambda i, n=name, s=sums: worded(f"its {n} sum to {{}}", s[i])):
             return fault
         wrong = (record >= 0) & _differ(values[found], view.positions[name], near)
         fault = view.judge(
-            ~wrong, lambda i, n=name, v=values: f"{n} is {view.positions[n][i]}, in its distribution {v[found[i]]}"
+            ~wrong,
+            lambda i, n=name, v=values: worded(n + " is {}, in its distribution {}", view.positions[n][i], v[found[i]]),
         )
         if fault:
             return fault
@@ -113,16 +114,20 @@ def _full_rows(view: View, record: np.ndarray) -> Finding | None:
     for name, column in (("target", "p"), ("draft", "q")):
         sums = rows[name].sum(axis=1, dtype=np.float64)[number]
         whole = ~(np.abs(sums - 1) > 10 * near)
-        if fault := _of_record(view, whole, lambda i, c=column, s=sums: f"its row of {c} sums to {s[i]}"):
+        if fault := _of_record(view, whole, lambda i, c=column, s=sums: worded(f"its row of {c} sums to {{}}", s[i])):
             return fault
         value = rows[name][row, view.positions["token"]]
         wrong = (record >= 0) & _differ(value, view.positions[column], near)
-        fault = view.judge(~wrong, lambda i, c=column, v=value: f"{c} is {view.positions[c][i]}, in its row {v[i]}")
+        fault = view.judge(
+            ~wrong, lambda i, c=column, v=value: worded(c + " is {}, in its row {}", view.positions[c][i], v[i])
+        )
         if fault:
             return fault
     overlap = np.minimum(rows["target"], rows["draft"]).sum(axis=1, dtype=np.float64)[row]
     apart = (record >= 0) & _differ(overlap, view.positions["overlap"], 10 * near)
-    return view.judge(~apart, lambda i: f"overlap is {view.positions['overlap'][i]}, of its rows {overlap[i]}")
+    return view.judge(
+        ~apart, lambda i: worded("overlap is {}, of its rows {}", view.positions["overlap"][i], overlap[i])
+    )
 
 
 def _differ(one: np.ndarray, other: np.ndarray, near: float) -> np.ndarray:

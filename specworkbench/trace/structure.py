@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from specworkbench.trace import schema
-from specworkbench.trace.view import Broken, Finding, View, passed
+from specworkbench.trace.view import Broken, Finding, View, passed, worded
 
 MANIFEST_KEYS = (
     "schema_version created library device clock target proposer rule gamma seed capture sampling draft_sampling "
@@ -146,7 +146,7 @@ def counts_keep_their_order(view: View) -> Finding:
         several[:] = False
     fault = (
         view.judge_rounds(~several, lambda i: "more than one token was rejected")
-        or view.judge_rounds(named, lambda i: f"shortened is {rounds['shortened'][i]!r}, none of {schema.SHORTENED}")
+        or view.judge_rounds(named, lambda i: f"shortened is '{rounds['shortened'][i]}', none of {schema.SHORTENED}")
         or view.judge_rounds(
             said,
             lambda i: f"{rounds['asked'][i]} of {rounds['gamma'][i]} tokens were asked for, and no reason is given",
@@ -174,7 +174,8 @@ def output_is_what_was_emitted(view: View) -> Finding:
     expected = np.arange(len(rows)) - (np.cumsum(counted) - counted)[owner]
     good = np.ones(len(emitted), dtype=bool)
     good[rows] = index[rows] == expected
-    if fault := view.judge(good, lambda i: f"output_index is {index[i]:.0f}, which is not its place among the emitted"):
+    fault = view.judge(good, lambda i: worded("output_index is {}, which is not its place among the emitted", index[i]))
+    if fault:
         return fault
     if (counted != lengths).any():
         first = int(np.flatnonzero(counted != lengths)[0])

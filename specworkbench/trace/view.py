@@ -11,6 +11,9 @@ import pandas as pd
 from specworkbench.trace import schema
 from specworkbench.trace.trace import Trace
 
+DIGITS, MOST_DIGITS = 3, 17
+"""Significant digits of a number in a sentence: usually, and those at which any two float64 look different."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -39,6 +42,34 @@ def passed(detail: str) -> Finding:
 
 def not_recorded(detail: str) -> Finding:
     return Finding("not recorded", detail)
+
+
+def worded(sentence: str, *values: float) -> str:
+    """The sentence with these values in its braces, each in three significant digits, or in as many as it takes to
+    tell it from the others and from 1. Whole numbers stand as they are, and NaN is called null.
+
+    >>> worded("u = {} against accept_prob = {}", 0.3712345678901234, 0.99999)
+    'u = 0.371 against accept_prob = 0.99999'
+    >>> worded("p is {}, in its row {}", 0.4312345678, 0.4312346789)
+    'p is 0.4312346, in its row 0.4312347'
+    """
+    numbers = [float(value) for value in values]
+    return sentence.format(*(_told_from({*numbers, 1.0} - {value}, value) for value in numbers))
+
+
+def _told_from(others: set[float], value: float) -> str:
+    if np.isnan(value):
+        return "null"
+    for digits in range(DIGITS, MOST_DIGITS):
+        if _shown(value, digits) not in {_shown(other, digits) for other in others}:
+            return _shown(value, digits)
+    return _shown(value, MOST_DIGITS)
+
+
+def _shown(value: float, digits: int) -> str:
+    if value.is_integer():
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}" if abs(value) < 10**DIGITS else f"{value:.{digits - DIGITS}f}"
 
 
 def tolerance(view: View) -> float:

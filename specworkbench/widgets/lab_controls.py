@@ -15,7 +15,11 @@ from specworkbench.widgets.offered import controller_options, proposers_for, rul
 _WIDE = {"width": "min(30em, 98%)"}
 _HALF = {"width": "min(24em, 98%)"}
 _STYLE = {"description_width": "9em"}
+_WHOLE = {"width": "auto"}
+_LONG = {"width": "min(40em, 98%)"}
 _ROW = {"flex_flow": "row wrap", "align_items": "center"}
+_COLUMNS = {"grid_template_columns": "repeat(auto-fill, minmax(min(25em, 98%), 1fr))", "width": "100%"}
+"""As many columns of equal width as the page has room for."""
 
 
 class LabControls(widgets.VBox):
@@ -31,7 +35,7 @@ class LabControls(widgets.VBox):
         self._make_rule_and_sampling()
         self.prompt_picker = PromptPicker(name, text)
         self.boxes: dict[str, widgets.Checkbox] = {}
-        self.box_row = widgets.Box(layout=_ROW)
+        self.box_row = widgets.GridBox(layout=_COLUMNS)
         self.more = widgets.Textarea(
             description="more proposers", rows=2, layout={"width": "min(40em, 98%)"}, style=_STYLE,
             placeholder="one a line: NAME:WEIGHTS,SETTING=VALUE, such as layer_skip,layers=2",
@@ -99,10 +103,10 @@ class LabControls(widgets.VBox):
                 value, min=low, max=high, step=step, description=name, layout=_HALF, style=_STYLE
             )
 
-        self.rule = widgets.Dropdown(options=rule_options(), description="rule", layout=_WIDE, style=_STYLE)
+        self.rule = widgets.Dropdown(options=rule_options(), description="rule", layout=_LONG, style=_STYLE)
         self.rule_settings = _settings("rule settings", "such as leniency=0.5")
         self.controller = widgets.Dropdown(
-            options=controller_options(), description="controller", layout=_WIDE, style=_STYLE
+            options=controller_options(), description="controller", layout=_LONG, style=_STYLE
         )
         self.controller_settings = _settings("its settings", "such as keep=0.8")
         self.gamma = widgets.IntSlider(4, 1, 12, description="gamma, at most", layout=_HALF, style=_STYLE)
@@ -130,7 +134,7 @@ class LabControls(widgets.VBox):
         """Offer what there is for a target; what was ticked stays so, where it is still there."""
         ticked = set(self.proposers) if self.boxes else {"draft_model:embedded/draft-m", "ngram"}
         self.boxes = {
-            spec: widgets.Checkbox(spec in ticked, description=words, tooltip=spec, indent=False, layout=_HALF)
+            spec: widgets.Checkbox(spec in ticked, description=words, tooltip=spec, indent=False, layout=_WHOLE)
             for words, spec in proposers_for(target).items()
         }
         self.box_row.children = list(self.boxes.values())

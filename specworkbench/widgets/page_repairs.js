@@ -1,5 +1,5 @@
 // Does on the page what two libraries leave undone. The handles of ipywidgets' sliders have no name for a screen reader;
-// plotly draws a figure before it lies in the page, and so never as wide as its place.
+// plotly draws a figure before it lies in the page, and so never as wide as its place. The style sheet does the rest.
 
 /** Every slider's handle below `root` is named as the slider is. */
 export function nameSliders(root) {
@@ -31,6 +31,7 @@ function render({ el }) {
   const place = new ResizeObserver(() => {
     if (!panel && el.parentElement) {
       panel = el.parentElement;
+      panel.classList.add("swb-panel");
       changes.observe(panel, { childList: true, subtree: true });
       repair();
     }

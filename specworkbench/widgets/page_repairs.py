@@ -8,15 +8,21 @@ from typing import Any
 import anywidget
 import plotly.graph_objects as go
 
+from specworkbench.plots.style import ink_css
+
+_FOLDER = Path(__file__).parent
+
 
 class PageRepairs(anywidget.AnyWidget):
     """Put it last into a panel, such as a `VBox`: it shows nothing, and what stands beside it is mended on the page.
 
     The sliders of the panel, however deep, get their description as their name for screen readers; each `live_figure`
-    becomes as wide as the panel, now and whenever that changes its width.
+    becomes as wide as the panel, now and whenever that changes its width; names of checkboxes and bars are not cut; and
+    text and axes of all figures on the page take its colour of text (see `plots.style.ink_css`).
     """
 
-    _esm = (Path(__file__).parent / "page_repairs.js").read_text(encoding="utf-8")
+    _esm = (_FOLDER / "page_repairs.js").read_text(encoding="utf-8")
+    _css = ink_css() + (_FOLDER / "page_repairs.css").read_text(encoding="utf-8")
 
     def __init__(self, **traits: Any):
         super().__init__(layout={"height": "0", "margin": "0"}, **traits)

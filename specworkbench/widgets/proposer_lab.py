@@ -79,7 +79,7 @@ class ProposerLab(Running):
     def _make_results(self) -> None:
         self.table, self.words = widgets.HTML(), widgets.HTML()
         self.figure = live_figure(time_figure({}))
-        self.chooser = widgets.Dropdown(description="look at", layout={"width": "min(34em, 98%)"})
+        self.chooser = widgets.Dropdown(description="look at", layout={"width": "min(60em, 98%)"})
         self.chooser.observe(self._picked, "value")
         self.selection = Selection()
         self.explorer = Explorer(selection=self.selection)

@@ -10,6 +10,7 @@ import pandas as pd
 from specworkbench.trace import Trace
 from specworkbench.trace.rule import lossy_sentence
 from specworkbench.trace.schema import FIRST_CHOICE, RULES_OF_BLOCKS
+from specworkbench.widgets.neighbours import beside, in_tree, partner_of, round_of
 from specworkbench.widgets.tables import is_cut
 from specworkbench.widgets.text import distinct, number, quoted
 
@@ -26,8 +27,6 @@ SHORTENED_REASONS = {
     "context": "the target's context had room for one only",
     "draft_context": "the draft's context was full",
 }
-
-
 FORMULAS = {
     "token": "min(1, p/q)",
     "tree": "min(1, p/q)",
@@ -56,7 +55,7 @@ class Decision:
 def decision_of(trace: Trace, row: pd.Series) -> Decision | None:
     """The decision at the token's position (of a corrected one, on the last rejected one); None where none was made."""
     if row["outcome"] == "corrected":
-        row = _partner(trace, row, "rejected", last=True)
+        row = partner_of(trace, row, "rejected", last=True)
     if row is None or row["outcome"] not in ("accepted", "rejected"):
         return None
     accepted = row["outcome"] == "accepted"
@@ -114,7 +113,7 @@ def _accepted(trace: Trace, row: pd.Series) -> str:
 
 
 def _rejected(trace: Trace, row: pd.Series) -> str:
-    partner = _partner(trace, row, "corrected")
+    partner = partner_of(trace, row, "corrected")
     instead = "another token" if partner is None else _text(trace, partner)
     if _greedy(trace):
         return f"{_guess(trace, row)}. The target's most probable token is {instead}, which took its place: rejected."
@@ -130,7 +129,7 @@ def _rejected(trace: Trace, row: pd.Series) -> str:
         f"{_guess(trace, row)}; accepted with probability {_rule(trace, row)} = {probability}; "
         f"u = {u} ≥ {probability}, so it was rejected"
     )
-    if _in_tree(trace, row):
+    if in_tree(trace, row):
         return f"{start}; {_instead(trace, row)}."
     if _rule_name(trace) == "equality":
         return f"{start} and {instead} was drawn from the target's row without it."
@@ -139,16 +138,16 @@ def _rejected(trace: Trace, row: pd.Series) -> str:
 
 def _instead(trace: Trace, row: pd.Series) -> str:
     """What came in the place of a rejected guess of a tree."""
-    if (taken := _partner(trace, row, "accepted")) is not None:
+    if (taken := partner_of(trace, row, "accepted")) is not None:
         return f"its sibling {_text(trace, taken)} was accepted in its place"
-    drawn = _partner(trace, row, "corrected")
+    drawn = partner_of(trace, row, "corrected")
     text = "another token" if drawn is None else _text(trace, drawn)
     return f"none of its siblings was accepted either, and {text} was drawn from what all of them leave of p"
 
 
 def _discarded(trace: Trace, row: pd.Series) -> str:
-    if _in_tree(trace, row):
-        taken = _partner(trace, row, "accepted")
+    if in_tree(trace, row):
+        taken = partner_of(trace, row, "accepted")
         why = "it continues a token that was not kept" if taken is None else f"{_text(trace, taken)} was accepted there"
         return f"{_guess(trace, row)}, but {why}, so it was discarded without being examined."
     together = trace.round_positions(int(row["sequence"]), int(row["round"]))
@@ -161,12 +160,12 @@ def _discarded(trace: Trace, row: pd.Series) -> str:
 
 
 def _corrected(trace: Trace, row: pd.Series) -> str:
-    partner = _partner(trace, row, "rejected")
+    partner = partner_of(trace, row, "rejected")
     instead = "the rejected token" if partner is None else f"the rejected {_text(trace, partner)}"
     if _first_choice(trace):
         return f"{_text(trace, row)} is the target's most probable token and took the place of {instead}."
-    if _in_tree(trace, row):
-        refused = len(_beside(trace, row, "rejected"))
+    if in_tree(trace, row):
+        refused = len(beside(trace, row, "rejected"))
         guesses = f"the rejected {_text(trace, partner)}" if refused == 1 else f"{refused} rejected guesses"
         return (
             f"in place of {guesses}, {_text(trace, row)} was drawn from what they leave of the target's row, in which "
@@ -192,9 +191,9 @@ def _corrected(trace: Trace, row: pd.Series) -> str:
 
 
 def _bonus(trace: Trace, row: pd.Series) -> str:
-    proposed = int(_round(trace, row)["proposed"])
-    if _in_tree(trace, row):
-        accepted = int(_round(trace, row)["accepted"])
+    proposed = int(round_of(trace, row)["proposed"])
+    if in_tree(trace, row):
+        accepted = int(round_of(trace, row)["accepted"])
         return (
             f"{accepted} {'token' if accepted == 1 else 'tokens'} of the tree were accepted, down to its end, so the "
             f"target's row after them gave one token more, {_text(trace, row)}, with p = {number(row['p'])}."
@@ -206,7 +205,7 @@ def _bonus(trace: Trace, row: pd.Series) -> str:
 
 def _plain(trace: Trace, row: pd.Series) -> str:
     how = "as its most probable token" if _first_choice(trace) else f"with p = {number(row['p'])}"
-    step = _round(trace, row)
+    step = round_of(trace, row)
     if trace.manifest["proposer"]["name"] == "none":
         why = "plain decoding"
     elif step["shortened"]:
@@ -238,7 +237,7 @@ def _rule(trace: Trace, row: pd.Series) -> str:
     """The rule's formula for accept_prob, as far as it is known here."""
     name = _rule_name(trace)
     if name in ("tree", "equality"):
-        before = (_beside(trace, row, "rejected")["node"] < row["node"]).sum()
+        before = (beside(trace, row, "rejected")["node"] < row["node"]).sum()
         if before:
             return f"{'min(1, r/q)' if name == 'tree' else 'r'}, r what the siblings rejected before it leave of p,"
     return FORMULAS.get(name, f"accept_prob (rule {name})")
@@ -281,26 +280,3 @@ def _threshold(trace: Trace, row: pd.Series) -> str:
 
 def _text(trace: Trace, row: pd.Series) -> str:
     return quoted(trace.token_text(row["token"]))
-
-
-def _round(trace: Trace, row: pd.Series) -> pd.Series:
-    rounds = trace.rounds
-    return rounds[(rounds["sequence"] == row["sequence"]) & (rounds["round"] == row["round"])].iloc[0]
-
-
-def _in_tree(trace: Trace, row: pd.Series) -> bool:
-    """Whether the token's round proposed a tree: a guess that does not continue the one before."""
-    together = trace.round_positions(int(row["sequence"]), int(row["round"]))
-    return bool(((together["node"] >= 0) & (together["parent"] != together["node"] - 1)).any())
-
-
-def _beside(trace: Trace, row: pd.Series, outcome: str) -> pd.DataFrame:
-    """The tokens of this outcome that continue the same token."""
-    together = trace.round_positions(int(row["sequence"]), int(row["round"]))
-    return together[(together["parent"] == row["parent"]) & (together["outcome"] == outcome)]
-
-
-def _partner(trace: Trace, row: pd.Series, outcome: str, last: bool = False) -> pd.Series | None:
-    """The other token of the same position: the corrected one of a rejected one, and the reverse."""
-    found = _beside(trace, row, outcome)
-    return found.iloc[-1 if last else 0] if len(found) else None

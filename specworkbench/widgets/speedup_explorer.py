@@ -12,30 +12,26 @@ import plotly.graph_objects as go
 import traitlets
 
 from specworkbench.errors import InputError
-from specworkbench.plots import speedup_slice, speedup_surface
 from specworkbench.theory.costs import verify_cost_at
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
 from specworkbench.widgets.page_repairs import PageRepairs
+from specworkbench.widgets.speedup_controls import START, STYLED, WIDE, speedup_sliders
 from specworkbench.widgets.speedup_figures import STYLE, View, figures_html
+from specworkbench.widgets.speedup_plots import plotly_figure
 from specworkbench.widgets.speedup_tables import (
     COLUMNS,
     QUANTITIES,
     Costs,
-    level_table,
     points_table,
     recorded,
-    slice_table,
-    surface_table,
 )
 from specworkbench.widgets.speedup_words import EMPTY, beside_theory, headline, revealed
 
-START = {"alpha": 0.7, "gamma": 4, "c": 0.1, "v": 0.05, "overhead": 0.0}
 LIMITS = {"alpha": (0.0, 1.0), "c": (0.0, 5.0), "v": (0.0, 5.0), "overhead": (0.0, 10.0)}
 """What may be set; the sliders reach as far as is usual, and further where a measured point is."""
 
 _MEASURED_V, _LINEAR_V = "as measured", "v(n) = 1 + v (n − 1)"
-_WIDE, _STYLE = {"width": "min(25em, 98%)"}, {"description_width": "6em"}
 
 
 class SpeedupExplorer(widgets.VBox):
@@ -105,35 +101,20 @@ class SpeedupExplorer(widgets.VBox):
         return cls(points, **at | traits)
 
     def _make_controls(self) -> None:
-        def slider(name: str, high: float, step: float, words: str) -> widgets.FloatSlider:
-            return widgets.FloatSlider(
-                START[name], min=0.0, max=high, step=step, description=name, tooltip=words, layout=_WIDE,
-                style=_STYLE, readout_format=".3f" if step < 0.01 else ".2f",
-            )  # fmt: skip
-
-        self.sliders = {
-            "alpha": slider("alpha", 1.0, 0.01, "acceptance probability of an examined position"),
-            "gamma": widgets.IntSlider(
-                1, 1, self.max_gamma, description="gamma", tooltip="tokens proposed per round",
-                layout=_WIDE, style=_STYLE,
-            ),
-            "c": slider("c", 1.0, 0.005, "the proposer's time per proposed token, in plain target steps"),
-            "v": slider("v", 1.0, 0.005, "what a further row of the target costs, in plain target steps"),
-            "overhead": slider("overhead", 1.0, 0.01, "the loop's own time per round, in plain target steps"),
-        }  # fmt: skip
+        self.sliders = speedup_sliders(self.max_gamma)
         options = [(_LINEAR_V, False)] + ([(_MEASURED_V, True)] if self.table else [])
-        self.v_source = widgets.Dropdown(options=options, description="v(n)", layout=_WIDE, style=_STYLE)
+        self.v_source = widgets.Dropdown(options=options, description="v(n)", layout=WIDE, style=STYLED)
         self.v_source.layout.display = None if self.table else "none"
         shown = [(name, key) for key, name in QUANTITIES.items()]
-        self.quantity_choice = widgets.Dropdown(options=shown, description="show", layout=_WIDE, style=_STYLE)
+        self.quantity_choice = widgets.Dropdown(options=shown, description="show", layout=WIDE, style=STYLED)
         self.controls = widgets.Box(
             [*self.sliders.values(), self.v_source, self.quantity_choice], layout={"flex_flow": "row wrap"}
         )
-        self.point_choice = widgets.Dropdown(description="measured", layout={"width": "min(34em, 98%)"}, style=_STYLE)
+        self.point_choice = widgets.Dropdown(description="measured", layout={"width": "min(34em, 98%)"}, style=STYLED)
         self.snap_button = widgets.Button(description="Snap to it", tooltip="the sliders take the point's values")
         self.predict_box = widgets.Checkbox(False, description="predict, then reveal", indent=False)
         self.guess_slider = widgets.FloatSlider(
-            1.0, min=0.0, max=8.0, step=0.05, description="your guess", layout=_WIDE, style=_STYLE
+            1.0, min=0.0, max=8.0, step=0.05, description="your guess", layout=WIDE, style=STYLED
         )
         self.reveal_button = widgets.Button(description="Reveal", button_style="primary")
         self.point_row = widgets.Box(
@@ -298,18 +279,7 @@ class SpeedupExplorer(widgets.VBox):
 
         options: of `plots.speedup_surface` or `plots.speedup_slice`, such as title and template.
         """
-        view, (measured, low, high) = self.view, COLUMNS[self.quantity]
-        points = view.points.rename(columns={measured: "measured", low: "low", high: "high"}).dropna(subset="measured")
-        options = {"name": QUANTITIES[self.quantity]} | options
-        if name == "surface":
-            cells, lines = (of(view.costs, view.quantity, view.max_gamma) for of in (surface_table, level_table))
-            return speedup_surface(cells, lines, points, **options)
-        if name not in ("gamma", "alpha"):
-            raise InputError(f"there is no figure {name!r}; choose surface, gamma or alpha")
-        line = slice_table(
-            view.costs, view.quantity, over=name, alpha=self.alpha, gamma=self.gamma, max_gamma=self.max_gamma
-        )
-        return speedup_slice(line, points.assign(x=points[name]), over=name, **options)
+        return plotly_figure(self.view, name, **options)
 
     def to_html(self) -> str:
         """What is shown, as HTML that needs neither scripts nor a kernel, for exports."""

@@ -11,6 +11,12 @@ def toys(tmp_path_factory):
 
 
 @pytest.fixture
+def pair(toys):
+    """The options that name a toy target and its draft."""
+    return "--target", toys / "target", "--draft", toys / "draft"
+
+
+@pytest.fixture
 def command(capfd):
     """`command("decode", "abc")`: exit code, standard output, standard error, as a shell would see them."""
 

@@ -85,9 +85,10 @@ def test_a_comparison_joins_the_verdict(command, toy):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--tokens", 0], "--tokens is 0"),
-        (["--level", 2], "--level is 2"),
-        (["--jobs", 0], "--jobs is 0"),
+        (["--tokens", 0], "tokens is 0"),
+        (["--level", 2], "level is 2"),
+        (["--margin", 0], "margin is 0"),
+        (["--jobs", 0], "jobs is 0"),
         (["--length", 0], "--length is 0"),
         (["--gamma", 0], "gamma is 0"),
         (["--proposer", "nobody"], "there is no proposer 'nobody'"),

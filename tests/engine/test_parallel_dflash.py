@@ -1,56 +1,22 @@
 """DFlash: the rows are those of transformers' own head and of the plain formula, in every layout, and the law holds."""
 
-import json
-
-import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch.nn import functional
 
 from specworkbench.engine import Decoder, DecodeSettings, SamplingSettings, decode, decode_rounds, make_proposer
-from specworkbench.engine.heads.dflash import ContextCache, DFlashHead
-from specworkbench.engine.heads.dflash_config import Reach, read_dflash
+from specworkbench.engine.heads.dflash import ContextCache
+from specworkbench.engine.heads.dflash_config import Reach
 from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.verifiers import make_verifier
 from specworkbench.equivalence.law import decode_law, product_law, total_variation
 from specworkbench.equivalence.setup import Setup
-from specworkbench.errors import InputError
 from specworkbench.trace import contracts
+from tests.engine.toy_dflash import BLOCK, FUSED, MASK, PLAIN, SIZES, TARGETS, WIDTH, dflash, random_weights
 from tests.engine.toys import toy_model
 
-MASK, BLOCK, WIDTH = 6, 4, 16
-FUSED = toy_model(5, layers=3, rows=7)
-TARGETS = {"fused": FUSED, "transformers": LanguageModel(FUSED.model, FUSED.tokenizer, "plain", fused=False)}
-SIZES = {
-    "hidden_size": WIDTH, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 8, "rms_norm_eps": 1e-6, "max_position_embeddings": 64,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-}  # fmt: skip
-INNER = {"mask_token_id": MASK, "target_layer_ids": [0, 1]}
-PLAIN = {**SIZES, "model_type": "qwen3", "block_size": BLOCK, "dflash_config": INNER}
 SLIDING = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 3}
 WARM = SamplingSettings(temperature=0.7, top_k=4, repetition_penalty=1.4)
-
-
-def random_weights(entry: dict = PLAIN) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    shapes = {key: tensor.shape for key, tensor in DFlashHead(read_dflash(entry, "random")).state_dict().items()}
-    return {
-        key: torch.randn(shape, generator=generator, dtype=torch.float64) * shape[-1] ** -0.5 + (len(shape) == 1)
-        for key, shape in shapes.items()
-    }
-
-
-def write(folder, entry: dict = PLAIN, weights: dict | None = None) -> str:
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(entry))
-    save_file(random_weights(PLAIN) if weights is None else weights, folder / "model.safetensors")
-    return str(folder)
-
-
-def dflash(folder, entry: dict = PLAIN, weights: dict | None = None, target: LanguageModel = FUSED):
-    return make_proposer("parallel", target=target, draft=write(folder, entry, weights))
 
 
 def features_of(target: LanguageModel, tokens: list[int]) -> torch.Tensor:
@@ -193,31 +159,6 @@ def test_the_law_of_the_whole_loop_is_the_targets_own(tmp_path, settings, sampli
     assert total_variation(law, product_law(target, setup.prompt, setup.settings)) < 1e-12
 
 
-def test_the_layouts_of_z_lab_transformers_and_speculators_are_one_head(tmp_path):
-    weights = random_weights()
-    names = {"fc.": "encoder.fc.", "hidden_norm.": "encoder.output_norm_enc."}
-    renamed = {next((n + k[len(o) :] for o, n in names.items() if k.startswith(o)), k): v for k, v in weights.items()}
-    speculators = {
-        "speculators_model_type": "dflash", "transformer_layer_config": SIZES, "block_size": BLOCK,
-        "mask_token_id": MASK, "aux_hidden_state_layer_ids": [1, 2], "draft_vocab_size": 7,
-    }  # fmt: skip
-    transformers = {**SIZES, "model_type": "muse_glimmer_assistant", "block_size": BLOCK, **INNER}
-    inner = {**SIZES, "dflash_config": INNER | {"block_size": BLOCK}}
-    legacy = {**PLAIN, "rope_theta": 10000.0}
-    del legacy["rope_parameters"]
-    proposers = [
-        dflash(tmp_path / "z-lab", PLAIN, weights),
-        dflash(tmp_path / "block size inside", inner, weights),
-        dflash(tmp_path / "older rope", legacy, weights),
-        dflash(tmp_path / "wrapped", PLAIN, {f"model.{key}": tensor for key, tensor in weights.items()}),
-        dflash(tmp_path / "transformers", transformers, renamed),
-        dflash(tmp_path / "speculators", speculators, weights),
-    ]
-    outputs = [decode("abcab", target=FUSED, proposer=each, gamma=3, capture="full").trace for each in proposers]
-    for trace in outputs[1:]:
-        np.testing.assert_array_equal(trace.rows["draft"], outputs[0].rows["draft"])  # NaN at the bonus, and equal
-
-
 def test_a_reduced_vocabulary_guesses_its_own_tokens_only_and_keeps_the_law(tmp_path):
     weights = random_weights() | {
         "lm_head.weight": torch.randn(2, WIDTH, generator=torch.Generator().manual_seed(1)).double() / 8,
@@ -258,45 +199,6 @@ def test_it_guesses_no_more_than_its_block_holds_in_one_forward(tmp_path):
     assert (entry["family"], entry["block_size"], entry["hidden_layers"]) == ("DFlash", BLOCK, [1, 2])
 
 
-def without(entry: dict, key: str) -> dict:
-    return {name: value for name, value in entry.items() if name != key}
-
-
-@pytest.mark.parametrize(
-    "entry, sentence",
-    [
-        (without(PLAIN, "hidden_size"), "does not give hidden_size"),
-        (without(PLAIN, "block_size"), "does not give block_size"),
-        (PLAIN | {"block_size": 1}, "block size .* is 1; 2 is the least"),
-        (PLAIN | {"dflash_config": {"mask_token_id": MASK}}, "does not give target_layer_ids"),
-        (PLAIN | {"dflash_config": {"target_layer_ids": [0, 1]}}, "does not give mask_token_id"),
-        (PLAIN | {"dflash_config": INNER | {"mask_token_id": 7}}, "embeds tokens 0 to 6 only"),
-        (PLAIN | {"dflash_config": INNER | {"target_layer_ids": [0, 3]}}, r"reads the hidden states \(1, 4\)"),
-        (PLAIN | {"sample_from_anchor": True}, "sample_from_anchor True, a variant"),
-        (PLAIN | {"projector_type": "domino"}, "projector_type 'domino', a variant"),
-        (PLAIN | {"layer_types": ["sliding_attention"] * 2}, r"'sliding_attention' \(window None\)"),
-        (PLAIN | {"intermediate_size": 32}, r"down_proj.weight is \(16, 24\), not \(16, 32\)"),
-        (PLAIN | {"num_hidden_layers": 3}, r"layers.2.* is missing.*and \d+ more"),
-    ],
-)
-def test_a_head_that_does_not_fit_is_refused(tmp_path, entry, sentence):
-    with pytest.raises(InputError, match=sentence):
-        dflash(tmp_path, entry)
-
-
-def test_a_head_of_another_width_or_with_unknown_parts_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"16 wide.*are 8 wide: it belongs to another target"):
-        dflash(tmp_path, target=toy_model(5, width=8, rows=7))
-    with pytest.raises(InputError, match=r"candidate_selector.codebook is not known"):
-        dflash(tmp_path, weights=random_weights() | {"candidate_selector.codebook": torch.zeros(2, 2)})
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="holds no weights"):
-        make_proposer("parallel", target=FUSED, draft=str(tmp_path))
-    (tmp_path / "model.safetensors").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="cannot read the file model"):
-        make_proposer("parallel", target=FUSED, draft=str(tmp_path))
-
-
 def test_hidden_states_that_passed_unread_are_missed(tmp_path):
     sequence = Decoder(FUSED, dflash(tmp_path), settings=DecodeSettings(gamma=3)).start("abcab")
     sequence.prefill()
@@ -305,24 +207,6 @@ def test_hidden_states_that_passed_unread_are_missed(tmp_path):
     sequence.proposer.reset()
     with pytest.raises(ValueError, match=r"tokens to read; the context has \d hidden states"):
         sequence.round()
-
-
-def test_shards_are_read_as_one_file(tmp_path):
-    weights = random_weights()
-    whole = dflash(tmp_path / "whole", PLAIN, weights)
-    folder = tmp_path / "shards"
-    write(folder, PLAIN, weights)
-    (folder / "model.safetensors").unlink()
-    parts = {
-        "model-00001-of-00002.safetensors": sorted(weights)[:9],
-        "model-00002-of-00002.safetensors": sorted(weights)[9:],
-    }
-    for file, keys in parts.items():
-        save_file({key: weights[key] for key in keys}, folder / file)
-    index = {"metadata": {}, "weight_map": {key: file for file, keys in parts.items() for key in keys}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    sharded = make_proposer("parallel", target=FUSED, draft=str(folder)).draft.head
-    assert all(torch.equal(tensor, whole.draft.head.state_dict()[key]) for key, tensor in sharded.state_dict().items())
 
 
 def test_reaches_are_what_they_say():

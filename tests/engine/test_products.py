@@ -20,8 +20,6 @@ from transformers import (
 )
 
 from specworkbench.engine.calibration import Calibration
-from specworkbench.engine.loading import load_model
-from specworkbench.engine.models import LanguageModel
 from specworkbench.engine.products import (
     FORMS,
     ROWS,
@@ -33,9 +31,7 @@ from specworkbench.engine.products import (
     use_products,
     with_product,
 )
-from specworkbench.engine.proposers import make_proposer
-from specworkbench.engine.truncated import TruncatedModel
-from tests.engine.toys import toy_tokenizer
+from tests.engine.toy_products import LLAMA, by_turns, close
 
 OUT, WIDTH = 96, 160
 
@@ -48,10 +44,6 @@ def weight_and_bias(biased: bool, dtype=torch.float32):
 
 def of_form(form: str, weight, bias=None, sources=()) -> Product:
     return Product(weight, bias, sources, dict.fromkeys(ROWS, form))
-
-
-def close(ours, theirs):
-    return torch.allclose(ours, theirs, rtol=1e-5, atol=1e-4)
 
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])
@@ -153,8 +145,6 @@ def test_forms_are_described_in_runs_of_rows():
 
 # ------------------------------------------------------------------- in the models of transformers
 
-SIZES = {"vocab_size": 64, "num_hidden_layers": 2, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
-LLAMA = SIZES | {"hidden_size": 96, "intermediate_size": 128, "num_attention_heads": 4}
 MODELS = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**LLAMA)),
     "llama, tied": lambda: LlamaForCausalLM(LlamaConfig(**LLAMA, tie_word_embeddings=True)),
@@ -164,12 +154,6 @@ MODELS = {
         GPT2Config(vocab_size=64, n_embd=96, n_layer=2, n_head=4, bos_token_id=None, eos_token_id=None)
     ),
 }
-
-
-def by_turns(shape, dtype, threads):
-    """Every form is the fastest for some number of rows."""
-    names = [*FORMS, "turned"]
-    return {rows: {name: 1.0 if name == names[i] else 5.0 for name in FORMS} for i, rows in enumerate(ROWS)}
 
 
 @pytest.fixture(params=MODELS)
@@ -286,97 +270,3 @@ def test_a_layer_beside_another_shares_its_parameters():
     x = torch.randn(2, 3, WIDTH)
     with torch.no_grad():
         assert close(other(x), layer(x)) and not torch.equal(other(x), layer(x) + 1)
-
-
-# ------------------------------------------------------------------- in a language model
-
-
-@pytest.fixture
-def chosen_forms(monkeypatch):
-    """Models are calibrated as `by_turns` has it, without any timing."""
-    monkeypatch.setattr("specworkbench.engine.calibration.SMALL", 1)
-    monkeypatch.setattr("specworkbench.engine.calibration.WORTH", 0.0)
-    monkeypatch.setattr(
-        "specworkbench.engine.models.calibration_here",
-        lambda dtype: Calibration(dtype, torch.get_num_threads(), measure=by_turns),
-    )
-
-
-def language_model(**options) -> LanguageModel:
-    torch.manual_seed(0)
-    return LanguageModel(LlamaForCausalLM(LlamaConfig(**LLAMA | {"vocab_size": 8})), toy_tokenizer(8), "toy", **options)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_a_trace_says_which_forms_computed_it_and_what_they_add(chosen_forms, fused):
-    model = language_model(fused=fused)
-    said = model.describe()["products"]
-    assert said["packed_bytes"] == sum(torch.ops.mkldnn._nbytes(product.packed) for product in model.products) > 0
-    words = "plain 1, turned 2, plain_blocks 3, turned_blocks 4-5, onednn 6-9, packed 10-16, turned 17+"
-    assert said["forms"]["288x96" if fused else "96x96"] == words
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_switched_off_every_product_is_plain(chosen_forms, fused):
-    on, off = language_model(fused=fused), language_model(fused=fused, products=False)
-    assert off.describe()["products"] is None and off.describe()["forward"] == on.describe()["forward"]
-    assert all(product.packed is None and set(product.forms.values()) == {"plain"} for product in off.products)
-    assert not products_of(off.model)
-    for n in (1, 3, 12):
-        ours, theirs = (model.forward(torch.arange(n) % 8, model.new_cache()).logits for model in (on, off))
-        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-4)
-
-
-def test_the_last_language_model_made_of_a_model_decides(chosen_forms):
-    first = language_model(fused=False)
-    assert products_of(first.model)
-    LanguageModel(first.model, first.tokenizer, "again", fused=False, products=False)
-    assert not products_of(first.model)
-
-
-def test_a_fused_model_is_left_as_transformers_made_it(chosen_forms):
-    model = language_model()
-    assert model.products and not products_of(model.model)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_the_head_is_the_output_matrix(chosen_forms, fused):
-    model = language_model(fused=fused)
-    hidden = torch.randn(3, 96)
-    with torch.no_grad():
-        expected = functional.linear(hidden, model.model.lm_head.weight)
-        assert isinstance(model.head, ProductLinear) and close(model.head(hidden), expected)
-        assert close(model.head(hidden[None]), expected[None])
-    hidden.requires_grad_()
-    model.head(hidden).sum().backward()  # heads are trained through it
-    assert torch.allclose(hidden.grad, model.model.lm_head.weight.sum(0).expand(3, -1), atol=1e-4)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_layers_by_themselves_compute_as_their_model_does(chosen_forms, fused):
-    target = language_model(fused=fused)
-    held = [product.packed for product in target.products]
-    truncated = TruncatedModel(target, (0,))
-    assert truncated.describe()["products"]["forms"] == target.describe()["products"]["forms"] or not fused
-    assert all(one is other for one, other in zip(held, [product.packed for product in target.products], strict=True))
-    assert truncated.forward(torch.arange(4), truncated.new_cache()).logits.shape == (4, 8)
-
-
-@pytest.mark.parametrize("options", [{}, {"fused": False}, {"products": False}, {"fused": False, "products": False}])
-def test_a_draft_is_loaded_as_its_target_is(chosen_forms, options, tmp_path):
-    target = language_model(**options)
-    target.model.save_pretrained(tmp_path)
-    target.tokenizer.save_pretrained(tmp_path)
-    draft = make_proposer("draft_model", target=target, draft=str(tmp_path)).draft
-    assert draft.options == target.options
-    said = [model.describe() for model in (target, draft)]
-    assert said[0]["forward"] == said[1]["forward"] and said[0]["products"] == said[1]["products"]
-
-
-def test_the_embedded_pair_loads_with_and_without():
-    ids = torch.arange(5)
-    for fused in (True, False):
-        on, off = (load_model("embedded", device="cpu", fused=fused, products=products) for products in (True, False))
-        assert (on.describe()["products"] is None, off.describe()["products"] is None) == (False, True)
-        ours, theirs = (model.forward(ids, model.new_cache()).logits for model in (on, off))
-        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-3)

@@ -143,8 +143,10 @@ CASES = (
     Case("equality"),
     Case("lenient", refused=({"leniency": 0.0}, {"leniency": 1.1}, {"leniency": float("nan")})),
     Case("lenient", settings={"leniency": 0.3}, label="lenient, 0.3"),
+    Case("lenient", settings={"leniency": 1.0}, label="lenient, 1"),
     Case("ensemble", refused=({"weight": 0.0}, {"weight": 1.1}, {"weight": float("nan")})),
     Case("ensemble", settings={"weight": 0.4}, label="ensemble, 0.4"),
+    Case("ensemble", settings={"weight": 1.0}, label="ensemble, 1"),
     Case(
         "typical", chooses=True,
         refused=({"epsilon": -0.1}, {"epsilon": 1.1}, {"delta": -0.1}, {"delta": 2.0}, {"delta": float("nan")}),

@@ -115,6 +115,7 @@ def test_typical_draws_nothing_but_its_guesses(rule):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_they_deserve_to_be_called_lossy(rule, seed):
     setup = lossy_setup(seed, rule)
+    assert not setup.verifier.lossless
     assert total_variation(decode_law_memoised(setup), product_law(setup.target, setup.prompt, setup.settings)) > SEEN
 
 
@@ -123,7 +124,7 @@ def test_they_deserve_to_be_called_lossy(rule, seed):
 def test_with_nothing_given_up_they_keep_the_law(rule, setting):
     """At leniency 1 and weight 1; so the setting is the whole difference."""
     setup = lossy_setup(3, rule, setting)
-    assert setup.verifier.name == MET[rule]
+    assert setup.verifier.name == MET[rule] and setup.verifier.lossless
     assert total_variation(decode_law_memoised(setup), product_law(setup.target, setup.prompt, setup.settings)) < EXACT
 
 

@@ -1,5 +1,7 @@
 """Every contract passes on honest traces and rejects the fault it is there for, naming where it is."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,15 @@ def test_a_fault_is_rejected_by_its_contract(good, name, fault):
     if where is not None:
         assert (found.sequence, found.round) == where
         assert f"sequence {where[0]}, round {where[1]}" in found.where
+
+
+def test_a_sentence_has_few_digits():
+    trace = mutable(toy_trace(target=[1 / 3, 2 / 3], draft=[2 / 3, 1 / 3]))
+    row = trace.positions.index[trace.positions["outcome"] == "accepted"][0]
+    trace.positions.loc[row, ["u", "accept_prob"]] = 1 / 1.3, 1 / 3.7
+    found = findings(trace)
+    for name in ("decision", "accept_prob"):
+        assert "0.27" in found[name].detail and not re.search(r"\d\.\d{6}", found[name].detail), found[name].detail
 
 
 def test_every_contract_has_a_fault():

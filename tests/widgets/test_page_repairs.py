@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from specworkbench.plots.style import ink_css
 from specworkbench.widgets import ClaimsBoard, EquivalenceRace, SpeedupExplorer, page_repairs
 from specworkbench.widgets.page_repairs import PageRepairs, live_figure
 
@@ -42,6 +43,11 @@ def test_handles_are_named_as_their_slider_and_a_figure_is_new_once(tmp_path):
     found = json.loads(done.stdout)
     assert found["names"] == ["gamma", "range", "range", None]
     assert found["asked"] == [True, False, True]
+
+
+def test_the_page_gets_the_rules_of_names_and_of_ink():
+    rules = PageRepairs()._css
+    assert ink_css() in rules and ".swb-panel" in rules and 'classList.add("swb-panel")' in PageRepairs()._esm
 
 
 def test_a_live_figure_listens_to_the_width_of_the_page():

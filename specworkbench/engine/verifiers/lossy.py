@@ -1,4 +1,7 @@
-"""Rules that trade the target's distribution for acceptance. Each says `lossless = False`, and is shown as lossy."""
+"""Rules that trade the target's distribution for acceptance. Each says `lossless = False`, and is shown as lossy.
+
+With settings that give nothing up, one of them is the token rule, and says `lossless = True`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class LenientVerifier(ChainVerifier):
     def __init__(self, leniency: float = 0.8):
         if not 0.0 < leniency <= 1.0:
             raise InputError(f"leniency is {leniency!r}; it must be above 0 and at most 1 (1 is the token rule)")
-        self.leniency = leniency
+        self.leniency, self.lossless = leniency, leniency == 1.0
 
     def accept_probs(self, proposal, p, q):
         return (ratios(proposal, p, q) / self.leniency).clamp(max=1.0)
@@ -44,7 +47,7 @@ class EnsembleVerifier(ChainVerifier):
     def __init__(self, weight: float = 0.8):
         if not 0.0 < weight <= 1.0:
             raise InputError(f"weight is {weight!r}; it must be above 0 and at most 1 (1 is the token rule)")
-        self.weight = weight
+        self.weight, self.lossless = weight, weight == 1.0
 
     def accept_probs(self, proposal, p, q):
         return (1.0 - self.weight + self.weight * ratios(proposal, p, q)).clamp(max=1.0)

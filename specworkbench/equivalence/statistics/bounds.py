@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from specworkbench.equivalence.evidence import Evidence
+from specworkbench.equivalence.statistics.levels import check_level
 from specworkbench.errors import InputError
 
 Partition = Literal["cells", "overweight"]
@@ -25,7 +26,7 @@ def tv_bound(tv: float, n: int, level: float) -> float:
     >>> round(tv_bound(0.01, n=10_000, level=0.001), 4), round(tv_bound(0.01, n=1_000_000, level=0.001), 4)
     (0.0286, 0.0119)
     """
-    _probability("level", level)
+    check_level(level)
     if n == 0:
         return 1.0
     return min(1.0, tv + float(np.sqrt(np.log(1 / level) / (2 * n))))
@@ -95,7 +96,7 @@ def equivalence(evidence: Evidence, margin: float, level: float, partition: Part
     the total variation over cells is at most 0.175, not below the margin of 0.05
     the total variation over cells is at most 0.175, below the margin of 0.3
     """
-    _probability("margin", margin)
+    check_level(margin, "margin")
     sizes = {"cells": len(evidence), "overweight": int(evidence.guided.sum())}
     found = {kind: partition_tv(evidence, kind) for kind in sizes}
     bounds = {kind: tv_bound(found[kind], n, level) if n else 1.0 for kind, n in sizes.items()}
@@ -126,8 +127,8 @@ def detectable_tv(n: int, cells: int, level: float, power: float = 0.9) -> float
 
 def non_centrality(freedom: int, level: float, power: float) -> float:
     """The lambda at which a chi-square test with `freedom` degrees of freedom has the power."""
-    _probability("level", level)
-    _probability("power", power)
+    check_level(level)
+    check_level(power, "power")
     if power <= level:
         return 0.0
     limit = stats.chi2.isf(level, freedom)
@@ -145,7 +146,7 @@ def detectable_by_e_process(n: int, level: float, weight: float = 1.0) -> float:
     >>> [round(detectable_by_e_process(n, level=0.001), 3) for n in (1_000, 100_000)]
     [0.059, 0.006]
     """
-    _probability("level", level)
+    check_level(level)
     return min(1.0, float(np.sqrt(np.log(1 / (level * weight)) / (2 * n)))) if n else 1.0
 
 
@@ -158,7 +159,7 @@ def holm(p_values: Mapping[str, float], level: float) -> dict[str, float]:
     >>> holm({"cells": 0.04, "overweight": 0.01, "acceptance": 0.5}, level=0.05)
     {'cells': 0.08, 'overweight': 0.03, 'acceptance': 0.5}
     """
-    _probability("level", level)
+    check_level(level)
     for name, value in p_values.items():
         if not 0.0 <= value <= 1.0:
             raise InputError(f"the p-value of {name} is {value}; it must be from 0 to 1")
@@ -167,8 +168,3 @@ def holm(p_values: Mapping[str, float], level: float) -> dict[str, float]:
         largest = max(largest, min(1.0, (len(p_values) - place) * p_values[name]))
         adjusted[name] = largest
     return {name: adjusted[name] for name in p_values}
-
-
-def _probability(name: str, value: float) -> None:
-    if not 0.0 < value < 1.0:
-        raise InputError(f"{name} is {value}; it must be between 0 and 1")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from specworkbench.equivalence.evidence import ALTERNATIVES, GUIDED_ONLY, Evidence
+from specworkbench.equivalence.statistics.levels import check_level
 from specworkbench.errors import InputError
 
 TOWARDS = (0.05, 0.2, 0.8)
@@ -105,8 +106,7 @@ class EProcess:
 
     def __init__(self, level: float, slots: int):
         """level: of false alarm, however often one looks; slots: gamma + 1."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"level is {level}; it must be between 0 and 1")
+        check_level(level)
         if slots < 1:
             raise InputError(f"slots is {slots}; a round has 1 slot or more: gamma + 1")
         self.level, self.slots = level, slots

@@ -5,37 +5,54 @@ Each asks what becomes of a gain, so that settings without one say nothing: they
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from specworkbench.experiments.claims.claim import Measured
 from specworkbench.experiments.claims.evidence import Evidence
-from specworkbench.experiments.claims.sample import Sample, ends
-from specworkbench.experiments.claims.settings import TIME_MARGIN, gains, setting, surely_above
+from specworkbench.experiments.claims.sample import Figure, Sample, ends
+from specworkbench.experiments.claims.settings import TIME_MARGIN, Cell, gains, setting, surely_above
 from specworkbench.experiments.study.grid import NONE
 
 
 def short_outputs(output_length: Evidence) -> Measured:
     """Speedup, prefills included, of the shortest outputs, where the longest gain."""
-    sample, figures, without = Sample(output_length), {}, []
-    for _, cells in sample.groups("proposer", "temperature"):
-        shortest, *_, longest = sorted(cells, key=lambda cell: cell["max_new_tokens"])
-        if gains(sample, longest):
-            name = f"{setting(shortest)}, {shortest['max_new_tokens']} tokens"
-            figures[name] = sample.speedup(shortest)
-        else:
-            without.append(setting(longest))
-    return Measured(figures, dict.fromkeys(figures, len(sample.names)), _left_out(without, "long outputs"))
+
+    def kept(sample: Sample, shortest: Cell, longest: Cell) -> tuple[str, Figure]:
+        return f"{setting(shortest)}, {shortest['max_new_tokens']} tokens", sample.speedup(shortest)
+
+    return _where_there_is_a_gain(output_length, "max_new_tokens", -1, kept, "long outputs")
 
 
 def long_prompts(prompt_length: Evidence) -> Measured:
     """Speedup, prefills included, behind the longest prompts over that behind the shortest, where these gain."""
-    sample, figures, without = Sample(prompt_length), {}, []
+
+    def kept(sample: Sample, shortest: Cell, longest: Cell) -> tuple[str, Figure]:
+        name = f"{setting(shortest)}, {longest['prompt_length']} against {shortest['prompt_length']} tokens"
+        return name, sample.speedup(longest) / sample.speedup(shortest)
+
+    return _where_there_is_a_gain(prompt_length, "prompt_length", 0, kept, "short prompts")
+
+
+def _where_there_is_a_gain(
+    evidence: Evidence, axis: str, gaining: int, kept: Callable[[Sample, Cell, Cell], tuple[str, Figure]], where: str
+) -> Measured:
+    """What is kept of the shortest and the longest cell of each proposer and temperature, by name.
+
+    axis: how cells are ordered, of which there must be two to compare; gaining: the place in that order of the cell
+    without whose gain, `where` in words, there is nothing to keep.
+    """
+    sample, figures, without = Sample(evidence), {}, []
     for _, cells in sample.groups("proposer", "temperature"):
-        shortest, *_, longest = sorted(cells, key=lambda cell: cell["prompt_length"])
-        if gains(sample, shortest):
-            name = f"{setting(shortest)}, {longest['prompt_length']} against {shortest['prompt_length']} tokens"
-            figures[name] = sample.speedup(longest) / sample.speedup(shortest)
+        ordered = sorted(cells, key=lambda cell: cell[axis])
+        if len(ordered) < 2:
+            continue
+        if gains(sample, ordered[gaining]):
+            name, figure = kept(sample, ordered[0], ordered[-1])
+            figures[name] = figure
         else:
-            without.append(setting(shortest))
-    return Measured(figures, dict.fromkeys(figures, len(sample.names)), _left_out(without, "short prompts"))
+            without.append(setting(ordered[gaining]))
+    remark = f"Left out, as even {where} do not surely gain: {', '.join(without)}." if without else ""
+    return Measured(figures, dict.fromkeys(figures, len(sample.names)), remark)
 
 
 def quantised_target(quantisation: Evidence) -> Measured:
@@ -56,7 +73,3 @@ def quantised_target(quantisation: Evidence) -> Measured:
     if steps and not figures:
         remark += " The claim has no premise where quantising does not surely make the target faster."
     return Measured(figures, dict.fromkeys(figures, len(sample.names)), remark if steps else "")
-
-
-def _left_out(without: list[str], where: str) -> str:
-    return f"Left out, as even {where} do not surely gain: {', '.join(without)}." if without else ""

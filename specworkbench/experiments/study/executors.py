@@ -17,7 +17,7 @@ import torch
 from specworkbench.errors import InputError
 from specworkbench.experiments.bench import Stop
 from specworkbench.experiments.study.worker import Worker
-from specworkbench.experiments.workers import begin_process, interrupts_blocked, leaving
+from specworkbench.experiments.workers import begin_process, check_jobs, interrupts_blocked, leaving
 
 
 class Executor(Protocol):
@@ -78,8 +78,7 @@ class Processes:
     LOST = (BrokenProcessPool,)
 
     def __init__(self, jobs: int, device: str = ""):
-        if jobs < 1:
-            raise InputError(f"jobs is {jobs}; at least 1 process must decode")
+        check_jobs(jobs)
         self.gpus = visible_gpus() if device in ("", "cuda") else []
         if self.gpus and jobs > len(self.gpus):
             raise InputError(f"jobs is {jobs}, and there are {len(self.gpus)} GPUs; take at most one process a GPU")

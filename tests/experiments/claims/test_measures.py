@@ -152,6 +152,11 @@ def test_a_claim_about_a_gain_leaves_out_what_does_not_gain():
     assert not judged("long-prompts", study).parts and "ngram, T 0" in judged("long-prompts", study).sentence
 
 
+@pytest.mark.parametrize("claim, axis", [("long-prompts", "prompt_length"), ("short-outputs", "max_new_tokens")])
+def test_one_length_says_nothing_of_length(claim, axis):
+    assert judged(claim, lengths(axis, (32,), (1.5,))).parts == ()
+
+
 def test_a_slower_machine_between_two_cells_changes_no_ratio():
     """Each cell has its own plain decoding: where everything took twice as long, its speedup is the same."""
     found = judged("acceptance-alone", two((0.8, 1.0), (0.5, 1.3)))
