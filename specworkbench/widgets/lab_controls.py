@@ -11,6 +11,7 @@ from specworkbench.experiments.comparison import Comparison
 from specworkbench.paths import EMBEDDED
 from specworkbench.widgets.lab_prompts import PromptPicker
 from specworkbench.widgets.offered import controller_options, proposers_for, rule_options, targets
+from specworkbench.widgets.page_repairs import GROUP
 
 _WIDE = {"width": "min(30em, 98%)"}
 _HALF = {"width": "min(24em, 98%)"}
@@ -143,4 +144,6 @@ def _settings(name: str, such_as: str) -> widgets.Text:
 
 def _group(title: str, controls: list[widgets.Widget]) -> widgets.VBox:
     heading = '<b style="color: var(--jp-ui-font-color1, inherit)">{}</b>'
-    return widgets.VBox([widgets.HTML(heading.format(title)), widgets.Box(controls, layout=_ROW)])
+    group = widgets.VBox([widgets.HTML(heading.format(title)), widgets.Box(controls, layout=_ROW)])
+    group.add_class(GROUP)
+    return group

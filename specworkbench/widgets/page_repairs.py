@@ -1,4 +1,5 @@
-"""`PageRepairs` and `live_figure`: names for sliders and room for figures, where two libraries forget them."""
+"""`PageRepairs`, `live_text` and `live_figure`: names, words that are told and room for figures, where two libraries
+forget them."""
 
 from __future__ import annotations
 
@@ -6,20 +7,38 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
+import ipywidgets as widgets
 import plotly.graph_objects as go
+import traitlets
+
+LIVE, GROUP, _HEARD = "swb-live", "swb-group", "swb-heard"
 
 
 class PageRepairs(anywidget.AnyWidget):
     """Put it last into a panel, such as a `VBox`: it shows nothing, and what stands beside it is mended on the page.
 
-    The sliders of the panel, however deep, get their description as their name for screen readers; each `live_figure`
-    becomes as wide as the panel, now and whenever that changes its width.
+    name: the panel's, for screen readers. The sliders of the panel, however deep, get their description as their name;
+    icons are kept out of the names of buttons; a `live_text` is told when it changes, a box of the class `GROUP` is a
+    group named by its heading; each figure of plotly is described in words, and each `live_figure` becomes as wide as
+    the panel, now and whenever that changes its width. A button that can no longer be pressed hands the keyboard on.
     """
 
     _esm = (Path(__file__).parent / "page_repairs.js").read_text(encoding="utf-8")
+    _css = f".{_HEARD} {{position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}}"
 
-    def __init__(self, **traits: Any):
-        super().__init__(layout={"height": "0", "margin": "0"}, **traits)
+    name = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, name: str, **traits: Any):
+        super().__init__(name=name, layout={"height": "0", "margin": "0"}, **traits)
+
+
+def live_text(hidden: bool = False) -> widgets.HTML:
+    """A text that is told to those who hear the page whenever it changes. hidden: told alone, and not seen."""
+    text = widgets.HTML()
+    text.add_class(LIVE)
+    if hidden:
+        text.add_class(_HEARD)
+    return text
 
 
 def live_figure(figure: go.Figure | None = None) -> go.FigureWidget:

@@ -197,8 +197,8 @@ def _legend(view: View) -> str:
         keys.append(("line", "swb-ideal", "E[N]: were guesses and their verification free"))
     shapes = MARKS | {"line": "M-12 0H12"}
     entries = [
-        f'<span class="swb-key"><svg viewBox="-12 -8 24 16"><path d="{shapes[shape]}" class="{look}"/></svg>'
-        f"{words}</span>"
+        f'<span class="swb-key"><svg viewBox="-12 -8 24 16" aria-hidden="true">'
+        f'<path d="{shapes[shape]}" class="{look}"/></svg>{words}</span>'
         for shape, look, words in keys
     ]
     colours = "blue: above 1, vermillion: below 1" if view.quantity == "speedup" else "blue: more tokens per round"
