@@ -105,7 +105,7 @@ class LabControls(widgets.VBox):
         self.controller = widgets.Dropdown(
             options=controller_options(), description="controller", layout=_WIDE, style=_STYLE
         )
-        self.controller_settings = _settings("its settings", "such as keep=0.8")
+        self.controller_settings = _settings("controller settings", "such as keep=0.8")
         self.gamma = widgets.IntSlider(4, 1, 12, description="gamma, at most", layout=_HALF, style=_STYLE)
         self.temperature = slider("temperature", 1.0, 0.0, 2.0, 0.05)
         self.top_k = widgets.BoundedIntText(

@@ -9,12 +9,15 @@ function dress(node, attributes) {
   }
 }
 
-/** Every slider's handle below `root` is named as the slider is. */
+/** Every slider's handle below `root` is named as the slider is, and so is the number beside it, which can be typed. */
 export function nameSliders(root) {
   for (const slider of root.querySelectorAll(".widget-slider")) {
     const name = slider.querySelector(".widget-label")?.textContent.trim();
     if (!name) continue;
     for (const handle of slider.querySelectorAll("[role=slider]")) dress(handle, { "aria-label": name });
+    for (const number of slider.querySelectorAll(".widget-readout")) {
+      dress(number, { role: "textbox", "aria-label": `${name}, as a number` });
+    }
   }
 }
 
@@ -92,6 +95,7 @@ function render({ model, el }) {
   const place = new ResizeObserver(() => {
     if (!panel && el.parentElement) {
       panel = el.parentElement;
+      panel.classList.add("swb-mended");
       dress(panel, { role: "group", "aria-label": model.get("name") });
       changes.observe(panel, WATCHED);
       repair();

@@ -11,6 +11,8 @@ import ipywidgets as widgets
 import plotly.graph_objects as go
 import traitlets
 
+from specworkbench.plots import palette
+
 LIVE, GROUP, _HEARD = "swb-live", "swb-group", "swb-heard"
 
 
@@ -20,11 +22,17 @@ class PageRepairs(anywidget.AnyWidget):
     name: the panel's, for screen readers. The sliders of the panel, however deep, get their description as their name;
     icons are kept out of the names of buttons; a `live_text` is told when it changes, a box of the class `GROUP` is a
     group named by its heading; each figure of plotly is described in words, and each `live_figure` becomes as wide as
-    the panel, now and whenever that changes its width. A button that can no longer be pressed hands the keyboard on.
+    the panel, now and whenever that changes its width. What has the keyboard is framed, and a button that can no longer
+    be pressed hands it on.
     """
 
     _esm = (Path(__file__).parent / "page_repairs.js").read_text(encoding="utf-8")
-    _css = f".{_HEARD} {{position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}}"
+    _css = f"""
+.{_HEARD} {{position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}}
+.swb-mended :is(a, button, input, select, summary, textarea, [tabindex]):focus-visible {{
+  outline: 3px solid {palette.FOCUS} !important; outline-offset: 1px;}}
+.swb-mended .modebar:focus-within {{opacity: 1 !important;}}
+"""
 
     name = traitlets.Unicode().tag(sync=True)
 

@@ -24,6 +24,9 @@ from specworkbench.widgets.speedup_tables import (
 )
 from specworkbench.widgets.text import number
 
+MOST_TOLD = 6
+"""Measured points that the words of a slice name."""
+
 GAIN, LOSS = palette.OKABE_ITO["blue"], palette.OKABE_ITO["vermillion"]
 STYLE = f"""<style>
 .swb-explorer {{font-family: var(--jp-ui-font-family, system-ui, sans-serif);
@@ -160,8 +163,21 @@ def _slice(view: View, over: str) -> str:
     if view.guess is not None:
         parts.append(field.mark("triangle", here, view.guess, 'class="swb-guess"', f"your guess: {view.guess:.2f}"))
     title = "gamma: tokens proposed" if over == "gamma" else "alpha: acceptance probability"
-    words = f"{QUANTITIES[view.quantity]} over {over}: {view.value:.2f} at {number(here) if here < 1 else f'{here:g}'}"
-    return field.svg(words, title, QUANTITIES[view.quantity], parts)
+    return field.svg(_told(view, over, line), title, QUANTITIES[view.quantity], parts)
+
+
+def _told(view: View, over: str, line: pd.DataFrame) -> str:
+    """A slice for who does not see it: where it stands, its ends, the best gamma, and what was measured."""
+    here = view.gamma if over == "gamma" else view.alpha
+    told = [f"{QUANTITIES[view.quantity]} over {over}: {view.value:.2f} at {number(here) if here < 1 else f'{here:g}'}"]
+    told.append(", ".join(f"{row.value:.2f} at {row.x:g}" for row in line.iloc[[0, -1]].itertuples()))
+    if over == "gamma" and view.best and view.quantity == "speedup":
+        told.append(f"best gamma {view.best}")
+    points = [f"{row.label} {getattr(row, COLUMNS[view.quantity][0]):.2f}" for _, row in _measured(view)]
+    if points:
+        more = f" and {len(points) - MOST_TOLD} more" if len(points) > MOST_TOLD else ""
+        told.append(f"measured: {', '.join(points[:MOST_TOLD])}{more}")
+    return "; ".join(told)
 
 
 def _measured(view: View) -> Iterable[tuple[int, tuple]]:
