@@ -139,7 +139,7 @@ class LabControls(widgets.VBox):
 
 
 def _settings(name: str, such_as: str) -> widgets.Text:
-    return widgets.Text(description=name, placeholder=such_as, layout=_HALF, style=_STYLE)
+    return widgets.Text(description=name, placeholder=such_as, layout=_HALF, style={"description_width": "10.5em"})
 
 
 def _group(title: str, controls: list[widgets.Widget]) -> widgets.VBox:

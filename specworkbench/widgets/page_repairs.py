@@ -32,6 +32,10 @@ class PageRepairs(anywidget.AnyWidget):
 .swb-mended :is(a, button, input, select, summary, textarea, [tabindex]):focus-visible {{
   outline: 3px solid {palette.FOCUS} !important; outline-offset: 1px;}}
 .swb-mended .modebar:focus-within {{opacity: 1 !important;}}
+@media (forced-colors: active) {{
+  .swb-mended :is(.jupyter-button, .noUi-target, .progress) {{border: 1px solid ButtonText;}}
+  .swb-mended .progress-bar {{forced-color-adjust: none;}}
+}}
 """
 
     name = traitlets.Unicode().tag(sync=True)

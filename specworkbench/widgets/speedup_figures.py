@@ -45,7 +45,7 @@ STYLE = f"""<style>
 .swb-field .swb-level {{stroke: currentColor; stroke-opacity: 0.55; fill: none;}}
 .swb-field .swb-even {{stroke: currentColor; stroke-width: 2.5; fill: none;}}
 .swb-field .swb-here {{stroke: currentColor; stroke-opacity: 0.5; stroke-dasharray: 4 3;}}
-.swb-field .swb-bar {{stroke: {palette.OKABE_ITO["vermillion"]}; stroke-width: 1.8;}}
+.swb-explorer .swb-bar {{stroke: {palette.OKABE_ITO["vermillion"]}; stroke-width: 1.8;}}
 .swb-explorer .swb-theory {{stroke: {palette.OKABE_ITO["blue"]}; stroke-width: 2.2; fill: none;}}
 .swb-explorer .swb-ideal {{stroke: {palette.OKABE_ITO["grey"]}; stroke-width: 1.8; stroke-dasharray: 6 4; fill: none;}}
 .swb-explorer .swb-now {{fill: {palette.OKABE_ITO["blue"]};}}
@@ -57,6 +57,7 @@ STYLE = f"""<style>
 .swb-explorer .swb-guess {{fill: {palette.OKABE_ITO["purple"]};}}
 .swb-explorer .swb-key {{margin-right: 1.2em; white-space: nowrap; display: inline-block;}}
 .swb-explorer .swb-key svg {{width: 24px; height: 14px; vertical-align: -2px; margin-right: 4px;}}
+@media (forced-colors: active) {{.swb-explorer {{--jp-layout-color0: Canvas;}}}}
 </style>"""
 
 

@@ -45,6 +45,7 @@ NO_CELL = ("click a point, or choose a cell here", "")
 _LOOK = """<style>
 .swb-study { color: var(--jp-ui-font-color1, inherit); line-height: 1.4; }
 .swb-study-table { max-height: 22em; overflow: auto; border: 1px solid var(--jp-border-color2, #8c8c8c66); }
+.swb-study-table:focus-visible { outline-offset: -3px !important; }
 .swb-study-table table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .swb-study-table th { position: sticky; top: 0; background: var(--jp-layout-color2, Canvas); }
 .swb-study-table th, .swb-study-table td { padding: 0.2em 0.9em 0.2em 0.4em; white-space: nowrap; }
