@@ -21,7 +21,7 @@ from specworkbench.plots.acceptance_map import describe
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
 from specworkbench.widgets.map_table import table_html
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure, live_text
 from specworkbench.widgets.selection import Selection
 
 EMPTY = (
@@ -87,7 +87,8 @@ class AcceptanceMap(widgets.VBox):
         self._cells, self._picked, self._turn, self._offering = examined_cells([]), None, -1, False
         self._follows, self._fits = source is None, "bins" not in traits
         self._make_controls()
-        super().__init__([self.message, self.controls, self.figure_box, self.cell_row, PageRepairs()], **traits)
+        parts = [self.message, self.controls, self.figure_box, self.cell_row, PageRepairs("Acceptance map")]
+        super().__init__(parts, **traits)
         traitlets.link((self, "bins"), (self.bins_slider, "value"))
         self.bucket_choice.observe(self._chosen, "value")
         self.cell_choice.observe(self._cell_chosen, "value")
@@ -98,7 +99,7 @@ class AcceptanceMap(widgets.VBox):
         self.show(self.selection.trace if source is None else source)
 
     def _make_controls(self) -> None:
-        self.message, self.cell_line = widgets.HTML(), widgets.HTML()
+        self.message, self.cell_line = widgets.HTML(), live_text()
         self.bucket_choice = widgets.Dropdown(description="bucket", layout=_WIDE, style=_STYLE)
         self.bins_slider = widgets.IntSlider(
             8, 1, MOST_BINS, description="columns", tooltip="bins of the output index", layout=_WIDE, style=_STYLE,
@@ -244,7 +245,7 @@ class AcceptanceMap(widgets.VBox):
         self.cell_choice.value = self._picked
         self._offering = False
         self.next_button.disabled = size < 2
-        self.cell_line.value = f'<span role="status">token {self._turn + 1} of {size} in this cell is selected</span>'
+        self.cell_line.value = f"token {self._turn + 1} of {size} in this cell is selected"
 
     def _chosen(self, change: Any) -> None:
         if not self._offering and change["new"] is not None:

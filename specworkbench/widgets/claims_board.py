@@ -14,7 +14,7 @@ from specworkbench.experiments.claims import CLAIMS, Claim, Finding, evidence_in
 from specworkbench.experiments.claims.evidence import Evidence
 from specworkbench.experiments.claims.findings import parts_table
 from specworkbench.plots import claim_parts, palette
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure, live_text
 
 _PLACE = "vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
 _CELL = f"text-align: left; {_PLACE}"
@@ -41,9 +41,9 @@ class ClaimsBoard(widgets.VBox):
         self.table = widgets.HTML(table_html(claims, self.findings))
         names = [(claim.statement, claim.name) for claim in claims]
         self.chooser = widgets.Dropdown(options=names, description="claim", layout={"width": "min(60em, 98%)"})
-        self.words = widgets.HTML()
+        self.words = live_text()
         self.figure = live_figure()
-        super().__init__([self.table, self.chooser, self.words, self.figure, PageRepairs()], **options)
+        super().__init__([self.table, self.chooser, self.words, self.figure, PageRepairs("Claims")], **options)
         self.chooser.observe(lambda change: self._draw(change["new"]), "value")
         self._draw(self.chooser.value)
 
@@ -71,10 +71,11 @@ class ClaimsBoard(widgets.VBox):
 def table_html(claims: Sequence[Claim], findings: Mapping[str, Finding]) -> str:
     """A row a claim: verdict with its glyph, statement, effect with interval."""
     numbers = HEADS[2:]
-    heads = "".join(f'<th style="{_NUMBER if head in numbers else _CELL}">{head}</th>' for head in HEADS)
+    heads = "".join(f'<th scope="col" style="{_NUMBER if head in numbers else _CELL}">{head}</th>' for head in HEADS)
     rows = "".join(_row(claim, findings[claim.name]) for claim in claims)
     return (
-        '<table style="border-collapse: collapse; color: var(--jp-ui-font-color1, inherit)"><thead><tr>'
+        '<table aria-label="Claims and their verdicts" '
+        'style="border-collapse: collapse; color: var(--jp-ui-font-color1, inherit)"><thead><tr>'
         f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
@@ -100,7 +101,8 @@ def _row(claim: Claim, finding: Finding) -> str:
     )
     cells = "".join(f'<td style="{_NUMBER}">{number}</td>' for number in numbers)
     words = f'<td style="{_CELL}; white-space: nowrap">{_verdict(finding.verdict)}</td>'
-    return f'<tr>{words}<td style="{_CELL}">{escape(claim.statement)}</td>{cells}</tr>'
+    name = f'<th scope="row" style="{_CELL}; font-weight: inherit">{escape(claim.statement)}</th>'
+    return f"<tr>{words}{name}{cells}</tr>"
 
 
 def _verdict(verdict: str) -> str:

@@ -53,10 +53,10 @@ class EquivalenceRace(Running):
         self.verdict_lines, self.slot_table = widgets.HTML(), widgets.HTML()
         self.chooser = widgets.Dropdown(description="positions of", layout={"width": "min(30em, 98%)"})
         self.figure = live_figure(e_race(_points([]), 0.5))
-        row = widgets.HBox([self.run_button, self.stop_button, self.progress])
+        row = widgets.HBox([self.run_button, self.stop_button, self.progress, self.voice])
         row.layout.display = None if self.implementations else "none"
         shown = (self.message, self.figure, self.verdict_lines, self.chooser, self.slot_table)
-        self.children = [row, *shown, PageRepairs()]
+        self.children = [row, *shown, PageRepairs("Equivalence race")]
         self.chooser.observe(self._chosen, "value")
         self.refresh()
 
@@ -141,6 +141,7 @@ class EquivalenceRace(Running):
                     break
         for name in going:
             self.runners[name].state = "stopped"
+            self.tell(f"{name}: {self.verdicts[name]}")
         self.refresh()
 
     def _steps(self, name: str) -> Iterator[bool]:
@@ -153,6 +154,7 @@ class EquivalenceRace(Running):
                     break
                 yield True
             runner.state = "ended"
+            self.tell(f"{name}: {self.verdicts[name]}")
         except Exception as error:
             runner.state, runner.error = "failed", told(error)
             self.say(f"{name}: {runner.error}")
@@ -170,7 +172,7 @@ class EquivalenceRace(Running):
         runners = list(self.runners.values())
         self._draw(e_race(_points(runners), self.level))
         lines = verdicts_html(runners, self.detectable) if runners else f"<p><em>{escape(EMPTY)}</em></p>"
-        self.verdict_lines.value = f'<div role="status" style="{_INK}">{lines}</div>'
+        self.verdict_lines.value = f'<div style="{_INK}">{lines}</div>'
         shares = [1.0 if r.state != "running" else min(1.0, r.tokens / self.budget) for r in runners]
         self.progress.value = sum(shares) / len(shares) if shares else 0.0
         self._offer()

@@ -12,6 +12,7 @@ import traitlets
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, load_trace
 from specworkbench.widgets.inspector import Inspector
+from specworkbench.widgets.page_repairs import PageRepairs
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.tables import sequence_name
 from specworkbench.widgets.token_strip import TokenStrip
@@ -54,7 +55,8 @@ class Explorer(widgets.VBox):
         self.prompt = widgets.HTML()
         self.inspector = Inspector(selection=self.selection, top=top)
         self.strip = TokenStrip(selection=self.selection)
-        super().__init__([self.message, self.chooser, self.prompt, self.strip, self.inspector], **options)
+        parts = [self.message, self.chooser, self.prompt, self.strip, self.inspector]
+        super().__init__([*parts, PageRepairs("Tokens of a trace")], **options)
         traitlets.link((self.selection, "selected"), (self, "selected"))
         self.selection.observe(self._follow, ["trace", "sequence"])
         self.chooser.observe(self._chosen, "value")

@@ -13,6 +13,7 @@ from specworkbench.plots import palette
 from specworkbench.trace import Trace
 from specworkbench.widgets.chart import distribution_svg
 from specworkbench.widgets.decision import decision_svg, no_decision
+from specworkbench.widgets.page_repairs import PageRepairs, live_text
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.sentences import decision_of, scalars, sentence
 from specworkbench.widgets.tables import distribution_table
@@ -39,8 +40,8 @@ class Inspector(widgets.VBox):
     """Shows the token `selected` (an index in the order of the strip, -1 for none) of one sequence of a trace.
 
     `show(trace, sequence)` changes what is inspected; with a `selection`, which may be shared with other panels, what
-    is selected there is. The buttons lead to the token before and after. `top`: tokens with a bar of their own, all
-    others share one.
+    is selected there is. The buttons lead to the token before and after, and tell its fate to those who hear the page;
+    what another panel selects is for that one to tell. `top`: tokens with a bar of their own, all others share one.
 
     >>> from specworkbench.paths import traces_dir
     >>> from specworkbench.trace import load_trace
@@ -64,13 +65,13 @@ class Inspector(widgets.VBox):
     ):
         self.top = top
         self.selection = Selection() if selection is None else selection
-        self.card, self.place_line = widgets.HTML(), widgets.HTML()
+        self.card, self.place_line, self.voice = widgets.HTML(), widgets.HTML(), live_text(hidden=True)
         self.previous_button = _button("previous", "chevron-left", "the token before, in the order of the strip")
         self.next_button = _button("next", "chevron-right", "the token after, in the order of the strip")
         self.steps = widgets.Box(
             [self.previous_button, self.next_button, self.place_line], layout={"flex_flow": "row wrap"}
         )
-        super().__init__([self.steps, self.card], **options)
+        super().__init__([self.steps, self.card, self.voice, PageRepairs("Inspector")], **options)
         if selection is None or trace is not None:
             self.show(trace, sequence, selected)
         traitlets.link((self.selection, "selected"), (self, "selected"))
@@ -106,8 +107,9 @@ class Inspector(widgets.VBox):
         self.selection.show(trace, sequence, selected)
 
     def step(self, by: int) -> None:
-        """Select the token so many further on, as far as there are any."""
+        """Select the token so many further on, as far as there are any, and tell its fate."""
         self.selection.selected = max(0, self.selection.selected + by)
+        self.voice.value = "" if self.row is None else escape(sentence(self.trace, self.row))
 
     def focus(self) -> None:
         """Have the keyboard at the button to the next token (at the last one, to the one before)."""
@@ -126,6 +128,7 @@ class Inspector(widgets.VBox):
     def update(self) -> None:
         """Draw the selected token anew."""
         self._shown = self.trace, self.sequence, self.selection.selected
+        self.voice.value = ""
         self.card.value = self.to_html()
         last = len(self.selection.rows) - 1
         self.place_line.value = f'<span class="swb-card">{escape(self.place)}</span>'

@@ -11,6 +11,7 @@ from specworkbench.experiments.comparison import Comparison
 from specworkbench.paths import EMBEDDED
 from specworkbench.widgets.lab_prompts import PromptPicker
 from specworkbench.widgets.offered import controller_options, proposers_for, rule_options, targets
+from specworkbench.widgets.page_repairs import GROUP
 
 _WIDE = {"width": "min(30em, 98%)"}
 _HALF = {"width": "min(24em, 98%)"}
@@ -108,7 +109,7 @@ class LabControls(widgets.VBox):
         self.controller = widgets.Dropdown(
             options=controller_options(), description="controller", layout=_LONG, style=_STYLE
         )
-        self.controller_settings = _settings("its settings", "such as keep=0.8")
+        self.controller_settings = _settings("controller settings", "such as keep=0.8")
         self.gamma = widgets.IntSlider(4, 1, 12, description="gamma, at most", layout=_HALF, style=_STYLE)
         self.temperature = slider("temperature", 1.0, 0.0, 2.0, 0.05)
         self.top_k = widgets.BoundedIntText(
@@ -142,9 +143,11 @@ class LabControls(widgets.VBox):
 
 
 def _settings(name: str, such_as: str) -> widgets.Text:
-    return widgets.Text(description=name, placeholder=such_as, layout=_HALF, style=_STYLE)
+    return widgets.Text(description=name, placeholder=such_as, layout=_HALF, style={"description_width": "10.5em"})
 
 
 def _group(title: str, controls: list[widgets.Widget]) -> widgets.VBox:
     heading = '<b style="color: var(--jp-ui-font-color1, inherit)">{}</b>'
-    return widgets.VBox([widgets.HTML(heading.format(title)), widgets.Box(controls, layout=_ROW)])
+    group = widgets.VBox([widgets.HTML(heading.format(title)), widgets.Box(controls, layout=_ROW)])
+    group.add_class(GROUP)
+    return group

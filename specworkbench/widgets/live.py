@@ -61,9 +61,10 @@ class LiveDecode(Running):
         self._make_controls(prompt)
         self.explorer = Explorer()
         self.explorer.layout.display = "none"
-        row = widgets.HBox([self.run_button, self.stop_button, self.progress, self.status])
+        row = widgets.HBox([self.run_button, self.stop_button, self.progress, self.status, self.voice])
         self.save_row = widgets.HBox([self.file_name, self.save_button], layout={"display": "none"})
-        self.children = [self.controls, row, self.message, self.explorer, self.save_row, PageRepairs()]
+        panels = [self.controls, row, self.message, self.explorer, self.save_row]
+        self.children = [*panels, PageRepairs("Live decoding")]
         self.save_button.on_click(lambda _button: self.save())
 
     def _make_controls(self, prompt: str) -> None:

@@ -10,6 +10,8 @@ from plotly.colors import sample_colorscale
 from specworkbench.plots import palette
 from specworkbench.plots.acceptance_map import describe
 
+_MIDDLE = 0.179
+"""The luminance that black and white have the same contrast with: (1.05 * 0.05) ** 0.5 - 0.05."""
 _STYLE = """<style>
 .swb-maps {font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
   color: var(--jp-ui-font-color1, inherit); font-variant-numeric: tabular-nums;}
@@ -48,7 +50,7 @@ def _bucket_html(bucket: str, cells: pd.DataFrame, few: int) -> str:
         row = "".join(_cell_html(by_place.get((position, start)), few) for start, _ in bins)
         rows.append(f'<tr><th scope="row">position {position}</th>{row}</tr>')
     caption = f"<caption>{escape(bucket)}: position over output index</caption>"
-    return f'<table class="swb-map">{caption}<tr><th></th>{head}</tr>{"".join(rows)}</table>'
+    return f'<table class="swb-map">{caption}<tr><td></td>{head}</tr>{"".join(rows)}</table>'
 
 
 def _cell_html(cell: pd.Series | None, few: int) -> str:
@@ -60,8 +62,9 @@ def _cell_html(cell: pd.Series | None, few: int) -> str:
 
 
 def _shade(share: float) -> str:
-    """Background on the scale of shares, and ink that is read on it."""
+    """Background on the scale of shares, and the ink of more contrast with it: below this luminance (WCAG), white."""
     color = sample_colorscale(palette.SEQUENTIAL, [share])[0]
-    red, green, blue = (float(part) for part in color.removeprefix("rgb(").removesuffix(")").split(","))
-    dark = 0.299 * red + 0.587 * green + 0.114 * blue < 128
+    parts = (float(part) / 255 for part in color.removeprefix("rgb(").removesuffix(")").split(","))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < _MIDDLE
     return f"background: {color}; color: {'#fff' if dark else '#000'}"

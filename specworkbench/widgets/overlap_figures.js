@@ -1,24 +1,13 @@
-// Elements and figures of the playground. Tokens are untrusted text and only ever become text nodes and attributes.
+// Figures of the playground. Tokens are untrusted text and only ever become text nodes and attributes.
 
 const SVG = "http://www.w3.org/2000/svg";
 const FIELD = { width: 360, height: 264, left: 34, right: 354, top: 16, bottom: 196 };
-
-function element(tag, className = "", text = undefined) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 function shape(tag, attributes = {}, ...children) {
   const node = document.createElementNS(SVG, tag);
   set(node, attributes);
   node.append(...children);
   return node;
-}
-
-function set(node, attributes) {
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
 }
 
 function word(x, y, text, attributes = {}) {
@@ -33,35 +22,9 @@ function labelled(text, control) {
   return node;
 }
 
-function button(text, onClick) {
-  const node = element("button", "swb-button", text);
-  node.setAttribute("type", "button");
-  node.addEventListener("click", onClick);
-  return node;
-}
-
 function heading(scope, text, look) {
   const node = element("th", look, text);
   node.setAttribute("scope", scope);
-  return node;
-}
-
-/** A select; groups: {label: [[value, text], ...]}, an empty label for entries without a group. */
-function choice(groups, name) {
-  const node = element("select");
-  node.setAttribute("aria-label", name);
-  for (const [label, entries] of Object.entries(groups)) {
-    const group = label ? element("optgroup") : node;
-    if (label) {
-      group.setAttribute("label", label);
-      node.append(group);
-    }
-    for (const [value, text] of entries) {
-      const option = element("option", "", text);
-      option.setAttribute("value", value);
-      group.append(option);
-    }
-  }
   return node;
 }
 

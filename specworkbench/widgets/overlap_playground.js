@@ -1,8 +1,9 @@
 // The playground: p and q as bars to drag, and what comes out of a rule. The formulas are in `one_position.js`, the
-// figures in `overlap_figures.js`; `overlap_playground.py` puts the three together.
+// figures in `overlap_figures.js`; `overlap_playground.py` puts them together.
 
 const KINDS = { exact: "keeps p", lossy: "lossy by design", fault: "a fault" };
 const LETTERS = "abcdefgh";
+const REST = 500; // ms
 
 /** What keeps the figure from being drawn, as a sentence; empty for nothing. */
 export function trouble(tokens, p, q) {
@@ -16,11 +17,12 @@ class Playground {
   constructor(model) {
     this.model = model;
     this.name = `swb-${Math.random().toString(36).slice(2)}`; // of the patterns, which are found by name in the page
-    this.root = element("div", "swb swb-play");
+    this.root = set(element("div", "swb swb-panel swb-play"), { role: "group", "aria-label": "Overlap playground" });
     this.body = element("div");
     this.drawn = null;
     this.held = null; // {row, index, probs}: the distribution as it was when a bar was taken hold of
     this.sending = false;
+    this.saying = 0; // a timer
     this.controls = this.makeControls();
     this.title = element("div", "swb-title");
     this.root.append(this.title, this.controls.node, this.body);
@@ -39,6 +41,7 @@ class Playground {
     for (const [key, value] of Object.entries(values)) this.model.set(key, value);
     this.sending = false;
     this.changed();
+    this.tell();
     this.model.save_changes();
   }
 
@@ -57,19 +60,18 @@ class Playground {
   makeControls() {
     const groups = {};
     for (const { kind, name, label } of this.model.get("rules")) (groups[KINDS[kind]] ??= []).push([name, label]);
-    const rule = choice(groups, "rule");
-    rule.addEventListener("change", () => this.send({ rule: rule.value }));
+    const rule = choice("rule", groups, (name) => this.send({ rule: name }));
     const presets = this.model.get("presets");
     const offered = presets.map(({ name, label }) => [name, label]);
-    const preset = choice({ "": [["", "choose…"], ...offered] }, "preset");
-    const size = choice({ "": Object.keys(presets[0].rows).map((number) => [number, number]) }, "number of tokens");
+    const sizes = Object.keys(presets[0].rows).map((number) => [number, number]);
+    const preset = choice("preset", { "": [["", "choose…"], ...offered] }, () => load());
+    const size = choice("number of tokens", { "": sizes }, () => load());
     const load = () => {
       const chosen = presets.find(({ name }) => name === preset.value) ?? presets[0];
       const { p, q } = chosen.rows[size.value];
       preset.value = chosen.name;
       this.send({ tokens: [...LETTERS].slice(0, p.length), p, q });
     };
-    for (const control of [preset, size]) control.addEventListener("change", load);
     const settings = element("span", "swb-settings");
     const buttons = [button("Load", load), button("Reset", () => this.send(this.model.get("start")))];
     const node = element("div", "swb-controls");
@@ -112,6 +114,7 @@ class Playground {
     const tokens = model.get("tokens");
     const bad = trouble(tokens, model.get("p"), model.get("q"));
     this.held = null;
+    if (this.drawn && !this.saying) this.drawn.live.textContent = "";
     this.title.textContent = model.get("title");
     this.controls.rule.value = this.rule.name;
     this.controls.size.value = String(tokens.length);
@@ -182,8 +185,16 @@ class Playground {
     const sign = element("strong", "", position.tv < EXACT ? "= p " : "≠ p ");
     drawn.says.replaceChildren(sign, ` ${words} ${rule.says}`);
     for (const [key, , text] of ROWS) drawn.table.cells[key].forEach((cell, i) => (cell.textContent = text(position, i)));
+    drawn.words = words;
+  }
+
+  /** Tell those who hear the page what came of what they did: at rest, not at every step of a drag. */
+  tell() {
     clearTimeout(this.saying);
-    this.saying = setTimeout(() => (drawn.live.textContent = words), 500); // not at every step of a drag
+    this.saying = setTimeout(() => {
+      this.saying = 0;
+      if (this.drawn) this.drawn.live.textContent = this.drawn.words;
+    }, REST);
   }
 }
 

@@ -18,8 +18,9 @@ from specworkbench.widgets.overlap_twin import playground_html
 from specworkbench.widgets.tables import distribution_table, strip_rows
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("one_position.js", "overlap_figures.js", "overlap_playground.js")
-_CSS = palette.css_variables() + (_FOLDER / "overlap_playground.css").read_text(encoding="utf-8")
+_SCRIPTS = ("elements.js", "one_position.js", "overlap_figures.js", "overlap_playground.js")
+_SHEETS = ("panel.css", "overlap_playground.css")
+_CSS = palette.css_variables() + "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
 
 SIZES = range(4, 9)
 """How many tokens there may be."""

@@ -1,4 +1,5 @@
-"""`PageRepairs` and `live_figure`: names for sliders and room for figures, where two libraries forget them."""
+"""`PageRepairs`, `live_text` and `live_figure`: names, words that are told and room for figures, where two libraries
+forget them."""
 
 from __future__ import annotations
 
@@ -6,26 +7,45 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
+import ipywidgets as widgets
 import plotly.graph_objects as go
+import traitlets
 
+from specworkbench.plots import palette
 from specworkbench.plots.style import ink_css
 
 _FOLDER = Path(__file__).parent
+LIVE, GROUP, _HEARD = "swb-live", "swb-group", "swb-heard"
 
 
 class PageRepairs(anywidget.AnyWidget):
     """Put it last into a panel, such as a `VBox`: it shows nothing, and what stands beside it is mended on the page.
 
-    The sliders of the panel, however deep, get their description as their name for screen readers; each `live_figure`
-    becomes as wide as the panel, now and whenever that changes its width; names of checkboxes and bars are not cut; and
-    text and axes of all figures on the page take its colour of text (see `plots.style.ink_css`).
+    name: the panel's, for screen readers. The sliders of the panel, however deep, get their description as their name;
+    icons are kept out of the names of buttons; a `live_text` is told when it changes, a box of the class `GROUP` is a
+    group named by its heading; each figure of plotly is described in words, and each `live_figure` becomes as wide as
+    the panel, now and whenever that changes its width. What has the keyboard is framed, and a button that can no longer
+    be pressed hands it on. Names of checkboxes and bars are not cut; text and axes of all figures on the page take its
+    colour of text (see `plots.style.ink_css`).
     """
 
     _esm = (_FOLDER / "page_repairs.js").read_text(encoding="utf-8")
-    _css = ink_css() + (_FOLDER / "page_repairs.css").read_text(encoding="utf-8")
+    _css = f".swb-mended {{--swb-focus: {palette.FOCUS};}}\n" + ink_css()
+    _css += (_FOLDER / "page_repairs.css").read_text(encoding="utf-8")
 
-    def __init__(self, **traits: Any):
-        super().__init__(layout={"height": "0", "margin": "0"}, **traits)
+    name = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, name: str, **traits: Any):
+        super().__init__(name=name, layout={"height": "0", "margin": "0"}, **traits)
+
+
+def live_text(hidden: bool = False) -> widgets.HTML:
+    """A text that is told to those who hear the page whenever it changes. hidden: told alone, and not seen."""
+    text = widgets.HTML()
+    text.add_class(LIVE)
+    if hidden:
+        text.add_class(_HEARD)
+    return text
 
 
 def live_figure(figure: go.Figure | None = None) -> go.FigureWidget:

@@ -3,31 +3,7 @@
 
 const PHASE_WORDS = { propose: "propose", verify: "verify", accept: "decide", rollback: "roll back", other: "other" };
 const LETTER = 7; // px of a letter in a block
-
-function element(tag, className = "", text = undefined) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-function set(node, attributes) {
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
-}
-
-function button(text, label, onClick) {
-  const node = set(element("button", "swbp-button", text), { type: "button", "aria-label": label, title: label });
-  node.addEventListener("click", onClick);
-  return node;
-}
-
-function choice(label, entries, onChange) {
-  const node = set(element("select"), { "aria-label": label });
-  for (const [value, text] of entries) node.append(set(element("option", "", text), { value }));
-  node.addEventListener("change", () => onChange(node.value));
-  return node;
-}
+const SEEN = 0.005; // ms, below which a time is not told
 
 function percent(value, { from, to }) {
   return (100 * (Math.min(Math.max(value, from), to) - from)) / (to - from);
@@ -122,9 +98,11 @@ function laneOf(lane) {
   const head = element("div", "swbp-lane-head");
   const count = element("span", "swbp-count");
   head.append(element("strong", "", lane.name), count);
-  const track = set(element("div", "swbp-track"), { "data-measured": lane.measured });
   const blocks = placed(lane);
-  return { lane, head, count, track, blocks, total: blocks.reduce((sum, block) => sum + block.texts.length, 0) };
+  const total = blocks.reduce((sum, block) => sum + block.texts.length, 0);
+  const words = `${lane.name} on the clock: ${total} tokens in ${blocks.length} rounds, ${inMs(blocks.at(-1)?.end ?? 0)}`;
+  const track = set(element("div", "swbp-track"), { "data-measured": lane.measured, role: "img", "aria-label": words });
+  return { lane, head, count, track, blocks, total };
 }
 
 function meter(name, value, text) {
@@ -196,16 +174,16 @@ function roundFigure(played, number, marks, onPick) {
   const context = element("div", "swbp-context");
   const before = element("span", "swbp-code", `…${round.context.join("")}`);
   context.append(element("span", "swbp-label", "context "), before);
-  const columns = element("div", "swbp-columns");
+  const columns = set(element("div", "swbp-columns"), { role: "list" });
   const cards = round.tokens.map((token, i) => cardOf(played, round, token, marks, () => onPick(number, i)));
   const deepest = Math.max(...round.tokens.map((token) => token.position));
   for (let position = 1; position <= deepest; position += 1) {
     const own = cards.filter(({ token }) => token.position === position);
-    const column = element("div", "swbp-column");
+    const column = set(element("div", "swbp-column"), { role: "listitem" });
     column.append(element("div", "swbp-label", `position ${position}`), ...own.map(({ node }) => node));
     columns.append(column);
   }
-  const cache = element("div", "swbp-cache");
+  const cache = set(element("div", "swbp-cache"), { role: "img" });
   root.append(context, columns, cache);
   return {
     number,
@@ -226,4 +204,29 @@ function drawCache(root, { length, cells }, round) {
   set(bar, { title: "in the cache before the round" });
   const added = cells.map(({ text, state }) => set(element("span", "swbp-cell", text), { "data-state": state }));
   root.replaceChildren(element("span", "swbp-label", "KV cache "), bar, ...added, element("strong", "", ` ${length}`));
+  const told = cells.map(({ text, state }) => `${text} ${state}`).join(", ");
+  const more = told ? `, and of the round's forward: ${told}` : "";
+  set(root, { "aria-label": `KV cache, ${length} tokens: ${round.cache[0]} from before the round${more}` });
 }
+
+/** The kinds of step, the one that is shown marked, those that the round has not struck out. */
+function stageItems(played, step) {
+  const own = new Set(played.steps.filter(({ round }) => round === step.round).map(({ kind }) => kind));
+  return KINDS.map((kind) => {
+    const there = own.has(kind);
+    const item = set(element("li", "", kind), { "data-there": there });
+    if (!there) item.append(element("span", "swb-hidden", ", not in this round"));
+    return kind === step.kind ? set(item, { "aria-current": "step" }) : item;
+  });
+}
+
+/** The round's phases that took any time, with the colour that they have on the clock. */
+function timeItems({ phases, round }) {
+  const items = phases.map((ms, k) => {
+    const item = element("span", "swbp-time");
+    item.append(set(element("span", "swbp-key"), { "data-phase": PHASES[k] }), `${PHASE_WORDS[PHASES[k]]} ${inMs(ms)}`);
+    return item;
+  });
+  return [element("span", "swbp-label", `round ${round}: `), ...items.filter((_, k) => phases[k] >= SEEN)];
+}
+

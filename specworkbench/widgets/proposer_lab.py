@@ -72,8 +72,9 @@ class ProposerLab(Running):
         if prompts is not None:
             self.controls.prompt_picker.pick(tuple(prompts))
         self._make_results()
-        run_row = widgets.Box([self.run_button, self.stop_button, self.status], layout=_ROW)
-        self.children = [self.controls, run_row, self.message, self.lanes, self.table, self.results, PageRepairs()]
+        run_row = widgets.Box([self.run_button, self.stop_button, self.status, self.voice], layout=_ROW)
+        panels = [self.controls, run_row, self.message, self.lanes, self.table, self.results]
+        self.children = [*panels, PageRepairs("Proposer lab")]
         self._show()
 
     def _make_results(self) -> None:

@@ -128,4 +128,5 @@ def slots_html(runner: Runner) -> str:
         weight = "700" if index == most and row["log_e"] > 0 else "400"
         cells = "".join(f"<td {look}>{escape(text)}</td>" for text in texts)
         rows.append(f'<tr style="font-weight: {weight}">{cells}</tr>')
-    return f'<table style="font-variant-numeric: tabular-nums"><tr>{head}</tr>{"".join(rows)}</table>'
+    name = f'aria-label="{escape(f"Evidence by position: {runner.name}")}"'
+    return f'<table {name} style="font-variant-numeric: tabular-nums"><tr>{head}</tr>{"".join(rows)}</table>'

@@ -1,11 +1,10 @@
-// The round player: step first, play second. What it knows is in `player_steps.js`, what it draws in
-// `player_figures.js`; `round_player.py` puts the three together. Playback runs here, in the browser: only
-// the step is told to Python.
+// The round player: step first, play second. What it knows is in `player_steps.js`, what it draws in `player_figures.js`;
+// `round_player.py` puts them together. Playback runs here, in the browser: only the step is told to Python.
 
 const EMPTY = "No rounds yet: open a trace or decode a prompt, and its rounds are played here.";
 const PACES = [4, 2, 1, 0.25]; // seconds a round
-const SEEN = 0.005; // ms, below which a time is not told
 const TOLD = 400; // ms between two steps told to Python while it plays
+const REST = 300; // ms until a step that stays is told
 const HELP = "Arrow keys: left and right by step, up and down by round; space plays; Home and End go to the ends.";
 
 function stillWanted() {
@@ -19,8 +18,8 @@ class Player {
     this.step = this.told = 0; // the step that is shown, and the last that the model was told
     this.pace = PACES[0];
     this.whole = false;
-    this.root = set(element("div", "swb swb-player"), { role: "group", "aria-label": "Round player" });
-    this.title = element("div", "swbp-title");
+    this.root = set(element("div", "swb swb-panel swb-player"), { role: "group", "aria-label": "Round player" });
+    this.title = element("div", "swb-title");
     this.body = element("div");
     this.body.addEventListener("keydown", (event) => this.key(event));
     this.root.append(this.title, this.body);
@@ -42,43 +41,46 @@ class Player {
   /** Another sequence: everything anew. */
   rebuilt() {
     this.halt();
+    clearTimeout(this.saying);
     const { model } = this;
     const message = model.get("message");
     this.message.textContent = message;
     this.title.textContent = this.played.title ?? "";
     this.figure = null;
     this.step = this.told = model.get("step");
+    const told = message ? [this.message] : [];
     if (!this.played.steps?.length) {
       this.stage = null;
-      this.body.replaceChildren(...(message ? [this.message] : [element("p", "swbp-empty", EMPTY)]));
+      this.body.replaceChildren(...(message ? told : [element("p", "swb-empty", EMPTY)]));
       return;
     }
     this.lanes = lanesFigure(this.played, (round) => this.go(firstStep(this.played, round)));
-    this.stage = set(element("div", "swbp-stage"), { role: "group", tabindex: "0", "aria-label": `Rounds. ${HELP}` });
+    const named = { role: "group", "aria-label": "Rounds", "aria-description": HELP };
+    this.stage = set(element("div", "swbp-stage"), { tabindex: "0", ...named });
     this.sentence = element("p", "swbp-sentence");
-    this.live = set(element("p", "swbp-hidden"), { role: "status", "aria-live": "polite" });
-    this.stages = element("ol", "swbp-stages");
+    this.live = set(element("p", "swb-hidden"), { role: "status" });
+    this.stages = set(element("ol", "swbp-stages"), { "aria-label": "Steps of the round" });
     this.standing = element("p", "swbp-standing");
     this.times = element("p", "swbp-times");
     this.place = element("div");
     this.stage.append(this.stages, this.sentence, this.place, this.standing, this.lanes.node, this.times);
-    this.body.replaceChildren(this.makeControls(), this.stage, this.live);
-    if (message) this.body.append(this.message);
+    this.body.replaceChildren(this.makeControls(), this.stage, this.live, ...told);
     this.window = null;
     this.show();
     this.moment(this.played.steps[this.at].end);
   }
 
   makeControls() {
-    const node = set(element("div", "swbp-controls"), { role: "toolbar", "aria-label": "Playback" });
-    this.back = button("◀ back", "one step back", () => this.go(this.at - 1));
-    this.next = button("step ▶", "one step on", () => this.go(this.at + 1));
-    this.toggle = button("play", "play", () => (this.playing ? this.pause() : this.play()));
+    const node = set(element("div", "swb-controls"), { role: "group", "aria-label": "Playback" });
+    this.back = button("◀ back", () => this.go(this.at - 1), "one step back");
+    this.next = button("step ▶", () => this.go(this.at + 1), "one step on");
+    this.toggle = button("play", () => (this.playing ? this.pause() : this.play()), "play");
     const slower = (seconds) => Math.round((1000 * seconds) / meanRound(this.played));
     const paces = PACES.map((seconds) => [String(seconds), `${seconds} s a round (${slower(seconds)}× slower)`]);
-    this.speed = choice("speed", [...paces, ["step", "a step a second"]], (value) => this.setPace(value));
+    const offered = { "": [...paces, ["step", "a step a second"]] };
+    this.speed = choice("speed", offered, (value) => this.setPace(value));
     this.speed.value = String(this.pace);
-    const spans = [["near", "a few rounds"], ["whole", "the whole run"]];
+    const spans = { "": [["near", "a few rounds"], ["whole", "the whole run"]] };
     this.span = choice("time shown", spans, (value) => {
       this.whole = value === "whole";
       this.show();
@@ -93,9 +95,9 @@ class Player {
   }
 
   setPace(value) {
-    const playing = this.playing;
+    const { playing } = this;
     this.pause();
-    this.pace = value === "step" ? "step" : Number(value);
+    this.pace = value === "step" ? value : Number(value);
     if (playing) this.play();
   }
 
@@ -104,6 +106,7 @@ class Player {
     this.pause();
     this.turn(Math.max(0, Math.min(step, this.played.steps.length - 1)));
     this.tell();
+    this.say();
   }
 
   /** Show a step; while it plays, the playhead is moved apart. */
@@ -128,7 +131,19 @@ class Player {
     if (!this.stage || step === this.told) return;
     this.pause();
     this.told = step;
+    this.hush();
     this.turn(step);
+  }
+
+  /** Have those who hear the page told the step that a person came to, not every one that flies by. */
+  say() {
+    this.hush();
+    this.saying = setTimeout(() => (this.live.textContent = this.played.steps[this.at].text), REST);
+  }
+
+  hush() {
+    clearTimeout(this.saying);
+    this.live.textContent = "";
   }
 
   key(event) {
@@ -148,9 +163,9 @@ class Player {
   play() {
     const { steps } = this.played;
     if (this.at === steps.length - 1) this.turn(0);
-    const still = stillWanted();
-    this.playing = { since: performance.now(), clock: steps[this.at].start, still };
+    this.playing = { since: performance.now(), clock: steps[this.at].start, still: stillWanted() };
     this.label("pause");
+    this.hush();
     this.later();
   }
 
@@ -166,6 +181,7 @@ class Player {
     this.halt();
     this.turn(this.at);
     this.tell();
+    this.say();
   }
 
   label(word) {
@@ -220,16 +236,14 @@ class Player {
     }
     this.figure.update(at);
     this.sentence.textContent = step.text;
-    this.showStages(step);
-    this.showTimes(step);
+    this.stages.replaceChildren(...stageItems(played, step));
+    this.times.replaceChildren(...timeItems(played.rounds[step.round]));
     const number = played.rounds[step.round].round;
     set(this.scrubber, { "aria-valuetext": `round ${number}, ${step.kind}` });
     this.scrubber.value = String(step.round);
     this.where.textContent = `round ${number} of ${played.rounds.length - 1}`;
-    this.back.disabled = at === 0;
-    this.next.disabled = at === played.steps.length - 1;
-    clearTimeout(this.saying);
-    this.saying = setTimeout(() => (this.live.textContent = step.text), 300); // not at every step that flies by
+    set(this.back, { "aria-disabled": at === 0 }); // one that is disabled would let go of the keyboard
+    set(this.next, { "aria-disabled": at === played.steps.length - 1 });
     const range = windowOf(played, at, this.whole, this.lanes.ends);
     if (JSON.stringify(range) !== JSON.stringify(this.window)) {
       this.window = range;
@@ -242,29 +256,6 @@ class Player {
   moment(clock) {
     const [mine, plain] = this.lanes.mark(clock, this.played.steps[this.at].round);
     this.standing.textContent = standing(clock, mine, plain ?? null);
-  }
-
-  showStages(step) {
-    const own = new Set(this.played.steps.filter(({ round }) => round === step.round).map(({ kind }) => kind));
-    const items = KINDS.map((kind) => {
-      const item = element("li", "", kind);
-      set(item, { "data-there": own.has(kind) });
-      if (kind === step.kind) set(item, { "aria-current": "step" });
-      return item;
-    });
-    this.stages.replaceChildren(...items);
-  }
-
-  showTimes(step) {
-    const { phases, round } = this.played.rounds[step.round];
-    const parts = phases.map((ms, k) => {
-      const item = element("span", "swbp-time");
-      const key = set(element("span", "swbp-key"), { "data-phase": PHASES[k] });
-      item.append(key, `${PHASE_WORDS[PHASES[k]]} ${inMs(ms)}`);
-      return item;
-    });
-    const seen = parts.filter((_, k) => phases[k] >= SEEN);
-    this.times.replaceChildren(element("span", "swbp-label", `round ${round}: `), ...seen);
   }
 
   /** To the step that is about a token of a round. */
@@ -289,9 +280,8 @@ class Player {
 function render({ model, el }) {
   const player = new Player(model);
   el.append(player.root);
-  model.on("change:played", player.rebuilt);
-  model.on("change:message", player.rebuilt);
-  model.on("change:step", player.stepped);
+  const heard = { played: player.rebuilt, message: player.rebuilt, step: player.stepped };
+  for (const [name, handler] of Object.entries(heard)) model.on(`change:${name}`, handler);
   let width = 0;
   const watch = globalThis.ResizeObserver && new ResizeObserver(([entry]) => {
     if (Math.abs(entry.contentRect.width - width) < 1) return;
@@ -301,9 +291,7 @@ function render({ model, el }) {
   watch?.observe(player.root);
   return () => {
     watch?.disconnect();
-    model.off("change:played", player.rebuilt);
-    model.off("change:message", player.rebuilt);
-    model.off("change:step", player.stepped);
+    for (const [name, handler] of Object.entries(heard)) model.off(`change:${name}`, handler);
     player.leave();
   };
 }

@@ -17,10 +17,11 @@ from specworkbench.widgets.player_twin import player_html
 from specworkbench.widgets.selection import Selection
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("player_steps.js", "player_figures.js", "round_player.js")
+_SCRIPTS = ("elements.js", "player_steps.js", "player_figures.js", "round_player.js")
+_SHEETS = ("panel.css", "round_player.css")
 _PHASES = " ".join(f"--swb-phase-{phase}: {color};" for phase, color in palette.PHASES.items())
-_CSS = f"{palette.css_variables()}.swb-player {{{_PHASES}}}\n" + (_FOLDER / "round_player.css").read_text(
-    encoding="utf-8"
+_CSS = f"{palette.css_variables()}.swb-player {{{_PHASES}}}\n" + "".join(
+    (_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS
 )
 _MARKS = {name: {"glyph": mark.glyph, "meaning": mark.meaning} for name, mark in palette.OUTCOMES.items()}
 

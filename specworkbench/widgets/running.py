@@ -14,6 +14,7 @@ import ipywidgets as widgets
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace, save_trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
+from specworkbench.widgets.page_repairs import live_text
 
 _REFRESH_SECONDS = 0.1
 _INK = "color: var(--jp-ui-font-color1, inherit)"
@@ -23,15 +24,16 @@ class Running(widgets.VBox):
     """A panel whose work runs in a thread, so that Stop is heard; `wait()` waits for it.
 
     A panel of this kind says in `_begin` what to do, and asks `stopping` after each round; it puts `run_button`,
-    `stop_button`, `status` (what goes on, at most ten times a second) and `message` (what went wrong) where they suit.
-    An error becomes a sentence there, and the panel stays usable.
+    `stop_button`, `status` (what goes on, at most ten times a second), `message` (what went wrong) and `voice` (what is
+    told to those who hear the page, and not seen) where they suit. An error becomes a sentence, and the panel stays
+    usable.
     """
 
     def __init__(self, **options: Any):
         self._stop, self._thread, self._said, self._kept = threading.Event(), None, 0.0, None
         self.run_button = widgets.Button(description="Run", icon="play", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
-        self.status, self.message = widgets.HTML(), widgets.HTML()
+        self.status, self.message, self.voice = widgets.HTML(), widgets.HTML(), live_text(hidden=True)
         super().__init__(**options)
         self.run_button.on_click(lambda _button: self.run())
         self.stop_button.on_click(lambda _button: self.stop())
@@ -71,10 +73,19 @@ class Running(widgets.VBox):
         self.message.value = sentence_html(text)
 
     def report(self, text: str, always: bool = False) -> None:
-        """The line that says what goes on; left out where the last one is not old enough, unless `always`."""
+        """The line that says what goes on; left out where the last one is not old enough, unless `always`.
+
+        Only the latter are told as well: nobody can listen to every step.
+        """
         if always or monotonic() - self._said > _REFRESH_SECONDS:
             self._said = monotonic()
-            self.status.value = f'<span aria-live="polite" style="{_INK}">{escape(text)}</span>'
+            self.status.value = f'<span style="{_INK}">{escape(text)}</span>'
+        if always:
+            self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """Have those who hear the page told."""
+        self.voice.value = escape(text)
 
     @property
     def loaded(self) -> Any:
@@ -99,7 +110,9 @@ class Running(widgets.VBox):
             self._busy(False)
 
     def _busy(self, busy: bool) -> None:
-        self.run_button.disabled, self.stop_button.disabled = busy, not busy
+        """The button that can be pressed comes first: it takes the keyboard over from the other."""
+        on, off = (self.stop_button, self.run_button) if busy else (self.run_button, self.stop_button)
+        on.disabled, off.disabled = False, True
 
 
 def told(error: Exception) -> str:

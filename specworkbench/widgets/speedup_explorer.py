@@ -15,7 +15,7 @@ from specworkbench.errors import InputError
 from specworkbench.theory.costs import verify_cost_at
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
-from specworkbench.widgets.page_repairs import PageRepairs
+from specworkbench.widgets.page_repairs import PageRepairs, live_text
 from specworkbench.widgets.speedup_controls import START, STYLED, WIDE, speedup_sliders
 from specworkbench.widgets.speedup_figures import STYLE, View, figures_html
 from specworkbench.widgets.speedup_plots import plotly_figure
@@ -79,8 +79,8 @@ class SpeedupExplorer(widgets.VBox):
         self.max_gamma = max_gamma
         traits.setdefault("gamma", min(START["gamma"], max_gamma))
         self._make_controls()
-        parts = [self.message, self.controls, self.headline, self.figures, self.point_row, self.verdict, PageRepairs()]
-        super().__init__(parts, **traits)
+        parts = [self.message, self.controls, self.headline, self.figures, self.point_row, self.verdict]
+        super().__init__([*parts, PageRepairs("Speedup explorer")], **traits)
         self._connect()
         self._ready = True
         self.show(points)
@@ -121,7 +121,8 @@ class SpeedupExplorer(widgets.VBox):
             [self.point_choice, self.snap_button, self.predict_box, self.guess_slider, self.reveal_button],
             layout={"flex_flow": "row wrap", "align_items": "center"},
         )
-        self.message, self.headline, self.figures, self.verdict = (widgets.HTML() for _ in range(4))
+        self.message, self.figures = widgets.HTML(), widgets.HTML()
+        self.headline, self.verdict = live_text(), live_text()
 
     def _connect(self) -> None:
         for name, slider in self.sliders.items():
@@ -294,4 +295,4 @@ def _block(html: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f'<p aria-live="polite">{escape(text)}</p>'
+    return f'<p>{escape(text)}</p>'

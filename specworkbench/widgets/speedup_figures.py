@@ -24,6 +24,9 @@ from specworkbench.widgets.speedup_tables import (
 )
 from specworkbench.widgets.text import number
 
+MOST_TOLD = 6
+"""Measured points that the words of a slice name."""
+
 GAIN, LOSS = palette.OKABE_ITO["blue"], palette.OKABE_ITO["vermillion"]
 STYLE = f"""<style>
 .swb-explorer {{font-family: var(--jp-ui-font-family, system-ui, sans-serif);
@@ -42,7 +45,7 @@ STYLE = f"""<style>
 .swb-field .swb-level {{stroke: currentColor; stroke-opacity: 0.55; fill: none;}}
 .swb-field .swb-even {{stroke: currentColor; stroke-width: 2.5; fill: none;}}
 .swb-field .swb-here {{stroke: currentColor; stroke-opacity: 0.5; stroke-dasharray: 4 3;}}
-.swb-field .swb-bar {{stroke: {palette.OKABE_ITO["vermillion"]}; stroke-width: 1.8;}}
+.swb-explorer .swb-bar {{stroke: {palette.OKABE_ITO["vermillion"]}; stroke-width: 1.8;}}
 .swb-explorer .swb-theory {{stroke: {palette.OKABE_ITO["blue"]}; stroke-width: 2.2; fill: none;}}
 .swb-explorer .swb-ideal {{stroke: {palette.OKABE_ITO["grey"]}; stroke-width: 1.8; stroke-dasharray: 6 4; fill: none;}}
 .swb-explorer .swb-now {{fill: {palette.OKABE_ITO["blue"]};}}
@@ -54,6 +57,7 @@ STYLE = f"""<style>
 .swb-explorer .swb-guess {{fill: {palette.OKABE_ITO["purple"]};}}
 .swb-explorer .swb-key {{margin-right: 1.2em; white-space: nowrap; display: inline-block;}}
 .swb-explorer .swb-key svg {{width: 24px; height: 14px; vertical-align: -2px; margin-right: 4px;}}
+@media (forced-colors: active) {{.swb-explorer {{--jp-layout-color0: Canvas;}}}}
 </style>"""
 
 
@@ -160,8 +164,21 @@ def _slice(view: View, over: str) -> str:
     if view.guess is not None:
         parts.append(field.mark("triangle", here, view.guess, 'class="swb-guess"', f"your guess: {view.guess:.2f}"))
     title = "gamma: tokens proposed" if over == "gamma" else "alpha: acceptance probability"
-    words = f"{QUANTITIES[view.quantity]} over {over}: {view.value:.2f} at {number(here) if here < 1 else f'{here:g}'}"
-    return field.svg(words, title, QUANTITIES[view.quantity], parts)
+    return field.svg(_told(view, over, line), title, QUANTITIES[view.quantity], parts)
+
+
+def _told(view: View, over: str, line: pd.DataFrame) -> str:
+    """A slice for who does not see it: where it stands, its ends, the best gamma, and what was measured."""
+    here = view.gamma if over == "gamma" else view.alpha
+    told = [f"{QUANTITIES[view.quantity]} over {over}: {view.value:.2f} at {number(here) if here < 1 else f'{here:g}'}"]
+    told.append(", ".join(f"{row.value:.2f} at {row.x:g}" for row in line.iloc[[0, -1]].itertuples()))
+    if over == "gamma" and view.best and view.quantity == "speedup":
+        told.append(f"best gamma {view.best}")
+    points = [f"{row.label} {getattr(row, COLUMNS[view.quantity][0]):.2f}" for _, row in _measured(view)]
+    if points:
+        more = f" and {len(points) - MOST_TOLD} more" if len(points) > MOST_TOLD else ""
+        told.append(f"measured: {', '.join(points[:MOST_TOLD])}{more}")
+    return "; ".join(told)
 
 
 def _measured(view: View) -> Iterable[tuple[int, tuple]]:
@@ -197,8 +214,8 @@ def _legend(view: View) -> str:
         keys.append(("line", "swb-ideal", "E[N]: were guesses and their verification free"))
     shapes = MARKS | {"line": "M-12 0H12"}
     entries = [
-        f'<span class="swb-key"><svg viewBox="-12 -8 24 16"><path d="{shapes[shape]}" class="{look}"/></svg>'
-        f"{words}</span>"
+        f'<span class="swb-key"><svg viewBox="-12 -8 24 16" aria-hidden="true">'
+        f'<path d="{shapes[shape]}" class="{look}"/></svg>{words}</span>'
         for shape, look, words in keys
     ]
     colours = "blue: above 1, vermillion: below 1" if view.quantity == "speedup" else "blue: more tokens per round"

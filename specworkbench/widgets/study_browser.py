@@ -17,7 +17,7 @@ from specworkbench.experiments.study.table import cell_names
 from specworkbench.plots import study_cells
 from specworkbench.trace import load_trace
 from specworkbench.widgets.explorer import Explorer, sentence_html, sentence_of
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure, live_text
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.study_controls import STYLE, WIDE, WRAP, StudyControls
 from specworkbench.widgets.study_tables import (
@@ -45,6 +45,7 @@ NO_CELL = ("click a point, or choose a cell here", "")
 _LOOK = """<style>
 .swb-study { color: var(--jp-ui-font-color1, inherit); line-height: 1.4; }
 .swb-study-table { max-height: 22em; overflow: auto; border: 1px solid var(--jp-border-color2, #8c8c8c66); }
+.swb-study-table:focus-visible { outline-offset: -3px !important; }
 .swb-study-table table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .swb-study-table th { position: sticky; top: 0; background: var(--jp-layout-color2, Canvas); }
 .swb-study-table th, .swb-study-table td { padding: 0.2em 0.9em 0.2em 0.4em; white-space: nowrap; }
@@ -79,14 +80,16 @@ class StudyBrowser(widgets.VBox):
         self._quiet, self._asked, self._trace_path = False, "", None
         self.selection = selection or Selection()
         self._make_controls()
-        self.message, self.status, self.cell_message, self.table, self.remarks = (widgets.HTML() for _ in range(5))
+        self.message, self.cell_message, self.table, self.remarks = (widgets.HTML() for _ in range(4))
+        self.status = live_text()
         self.figure, self.explorer = live_figure(), Explorer()
         self.figure_box = widgets.VBox(layout={"overflow": "auto"})
         self.body = widgets.VBox([
             self.controls, self.figure_box, self.cell_row, self.cell_message, self.explorer, self.table_row, self.table,
         ])  # fmt: skip
         look = widgets.HTML(_LOOK)
-        super().__init__([look, self.folder_row, self.message, self.status, self.body, self.remarks, PageRepairs()])
+        parts = [look, self.folder_row, self.message, self.status, self.body, self.remarks]
+        super().__init__([*parts, PageRepairs("Study browser")])
         self._connect()
         self.read(folder, **choices)
 
@@ -179,7 +182,7 @@ class StudyBrowser(widgets.VBox):
             self.say(sentence_of(error))
         else:
             self.say("")
-            self.status.value = _live(f"{len(self.cells)} cells saved as {path.resolve()}.")
+            self.status.value = _words(f"{len(self.cells)} cells saved as {path.resolve()}.")
 
     def say(self, text: str) -> None:
         """A sentence that stands out; empty for none."""
@@ -204,10 +207,11 @@ class StudyBrowser(widgets.VBox):
         self.remarks.value = "" if opened is None else remarks_html(opened.remarks)
         if finished.empty:
             self.cells = finished
-            self.status.value = _live(EMPTY if opened is None else f"{NOTHING_DONE} {count_sentence(opened, finished)}")
+            nothing = EMPTY if opened is None else f"{NOTHING_DONE} {count_sentence(opened, finished)}"
+            self.status.value = _words(nothing)
             return
         self.cells = within(finished, self.controls.kept)
-        self.status.value = _live(f"{count_sentence(opened, self.cells, view.measure)}{overlaid(self.cells, view)}")
+        self.status.value = _words(f"{count_sentence(opened, self.cells, view.measure)}{overlaid(self.cells, view)}")
         self._plot(view)
         names = dict(zip(opened.finished["id"], cell_names(opened.finished), strict=True))
         self._offer(self.cell, [NO_CELL, *((names[id], id) for id in self.cells["id"])])
@@ -223,7 +227,7 @@ class StudyBrowser(widgets.VBox):
         points = self.cells[self.cells[view.measure].notna()]
         if points.empty:
             words = NOTHING_LEFT if self.cells.empty else "None of these cells has this figure: choose another one."
-            self.figure_box.children = [widgets.HTML(_live(words))]
+            self.figure_box.children = [widgets.HTML(_words(words))]
             return
         drawn = study_cells(points, x=view.x, y=view.measure, color=view.color or None, facet=view.facet or None)
         before, self.figure = self.figure, live_figure(drawn)  # one that is changed keeps the titles of old panels
@@ -272,5 +276,5 @@ def _block(html: str) -> str:
     return f'<div class="swb-study">{html}</div>'
 
 
-def _live(text: str) -> str:
-    return f'<div class="swb-study" aria-live="polite">{escape(text)}</div>'
+def _words(text: str) -> str:
+    return _block(escape(text))

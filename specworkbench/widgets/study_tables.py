@@ -147,7 +147,7 @@ def table_html(cells: pd.DataFrame, names: list[str], sort: str = "", descending
     more = len(cells) - MOST_ROWS
     note = f"<p>The first {MOST_ROWS} of {len(cells)} cells; the CSV file has all.</p>" if more > 0 else ""
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="swb-study-table" tabindex="0">{table}</div>{note}'
+    return f'<div class="swb-study-table" role="region" aria-label="Cells shown" tabindex="0">{table}</div>{note}'
 
 
 def trace_file(opened: OpenStudy, id: str, side: str = SIDES[0]) -> Path:

@@ -11,7 +11,7 @@ from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 from specworkbench.trace.rule import lossy_sentence
 from specworkbench.trace.schema import STOP_REASONS
-from specworkbench.widgets.text import visible
+from specworkbench.widgets.text import spoken, visible
 
 
 def strip_rows(trace: Trace, sequence: int) -> pd.DataFrame:
@@ -41,11 +41,11 @@ def tokens_of(trace: Trace, sequence: int = 0) -> list[dict[str, Any]]:
     columns = ["token", "outcome", "emitted", "round", "position"]
     tokens = []
     for token, outcome, emitted, round_index, position in strip_rows(trace, sequence)[columns].itertuples(index=False):
-        text, cut = visible(trace.token_text(token)), is_cut(outcome, emitted)
-        label = f"Round {round_index}, position {position}: {text}, {outcome}{', not emitted' if cut else ''}"
+        raw, cut = trace.token_text(token), is_cut(outcome, emitted)
+        label = f"Round {round_index}, position {position}: {spoken(raw)}, {outcome}{', not emitted' if cut else ''}"
         tokens.append(
             {
-                "text": text,
+                "text": visible(raw),
                 "outcome": outcome,
                 "emitted": bool(emitted),
                 "round": int(round_index),

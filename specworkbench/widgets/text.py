@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from itertools import groupby
 
 MARKS = {" ": "·", "\n": "⏎", "\t": "→", "\r": "␍"}
+NAMES = {" ": "space", "\n": "newline", "\t": "tab", "\r": "carriage return"}
 _CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
 
 
@@ -27,6 +29,18 @@ def _shown(character: str) -> str:
     if character in MARKS:
         return MARKS[character]
     return f"⟨U+{ord(character):04X}⟩" if unicodedata.category(character) in _CATEGORIES else character
+
+
+def spoken(text: str) -> str:
+    """The visible text, or in words where it is nothing but marks that a screen reader passes over.
+
+    >>> spoken("    "), spoken("\\n\\n"), spoken(" x")
+    ('4 spaces', '2 newlines', '·x')
+    """
+    if not text or set(text) - set(NAMES):
+        return visible(text)
+    runs = [(NAMES[character], len(list(run))) for character, run in groupby(text)]
+    return ", ".join(name if size == 1 else f"{size} {name}s" for name, size in runs)
 
 
 def quoted(text: str) -> str:

@@ -7,7 +7,7 @@ const EMPTY = "No tokens yet: decode a prompt or open a trace, and its tokens ap
 export class Strip {
   constructor({ model, el, measure = measured }) {
     Object.assign(this, { model, measure, tokens: [], groups: [], glyphs: {}, plan: wrap([], [], {}), sizes: null });
-    Object.assign(this, { active: -1, lines: new Map(), frame: 0, laidFor: "" });
+    Object.assign(this, { active: -1, lines: new Map(), frame: 0, laidFor: "", picking: false, telling: false });
     this.head = element("div", "swb-head");
     this.empty = element("p", "swb-empty", EMPTY);
     this.list = element("div", "swb-tokens", undefined, { role: "listbox", "aria-orientation": "horizontal" });
@@ -199,20 +199,24 @@ export class Strip {
       });
     }
     if (holdsFocus) this.focus();
+    this.telling = this.picking;
     this.say("");
   }
 
-  /** Tell those who hear the page what is selected: the sentence, or the label where no sentence comes. */
+  /** Tell those who hear the page what they selected here: the sentence, or the label where no sentence comes. What
+   * another panel selects is for that one to tell. */
   say(sentence) {
     const token = this.tokens[this.selected];
     const words = sentence || (this.model.get("sentence") ? "" : token?.label);
-    this.said.textContent = token ? words : "No token is selected.";
+    this.said.textContent = !this.telling ? "" : token ? words : "No token is selected.";
   }
 
   pick(index) {
     if (index >= 0) this.active = index;
+    this.picking = true;
     if (index === this.selected) this.mark();
     else this.model.set("selected", index);
+    this.picking = false;
     if (index >= 0) this.focus();
   }
 

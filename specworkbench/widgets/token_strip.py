@@ -30,8 +30,8 @@ class TokenStrip(anywidget.AnyWidget):
     tokens: dicts of text (whitespace visible), outcome, emitted, round, position and label, as `tokens_of` makes
     them. selected: index of the selected token, -1 for none; set it or observe it. opened: how often Enter was pressed
     on the selected token; observe it to do something with that. title: a line above. sentence: what those hear who do
-    not see the selection. With a `selection` the strip shows and moves that one, and writes title (unless one is given)
-    and sentence itself.
+    not see the selection, once they made it here. With a `selection` the strip shows and moves that one, and writes
+    title (unless one is given) and sentence itself.
 
     >>> from specworkbench.paths import traces_dir
     >>> from specworkbench.trace import load_trace
@@ -57,8 +57,8 @@ class TokenStrip(anywidget.AnyWidget):
         if selection is not None:
             self._follow()
             selection.observe(self._follow, ["trace", "sequence"])
-            selection.observe(self._say, "selected")
             traitlets.link((selection, "selected"), (self, "selected"))
+            selection.observe(self._say, "selected")  # once the page knows that another panel selected it
 
     @classmethod
     def of(cls, trace: Trace, sequence: int = 0, **traits: Any) -> TokenStrip:
@@ -119,7 +119,7 @@ def _token_html(token: dict[str, Any], selected: bool) -> str:
     look = f'class="swb-token{" swb-cut" if cut else ""}" data-outcome="{token["outcome"]}" data-glyph="{glyph}"'
     text = f"{_glyph_html(glyph)}{escape(token['text'])}"
     if selected:
-        look, text = f"{look} aria-selected=true", f"<strong>{text}</strong>"
+        look, text = f"{look} aria-current=true", f"<strong>{text}</strong>"
     return f'<span {look} title="{escape(token["label"])}">{text}</span>'
 
 

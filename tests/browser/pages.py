@@ -37,7 +37,8 @@ _FAULTS = f"""() => {_CURRENT}.content.widgets.flatMap(({{ model }}, index) => {
 }})"""
 _PANEL = ".jp-WindowedPanel-outer:visible"
 _STILL = """() => {
-  const heights = [...document.querySelectorAll(".jp-Cell, .js-plotly-plot")].map((node) => node.offsetHeight).join();
+  const sized = document.querySelectorAll(".jp-WindowedPanel-outer, .jp-Cell, .js-plotly-plot");
+  const heights = [...sized].map((node) => node.offsetHeight).join();
   const same = heights === window.heightsBefore;
   window.heightsBefore = heights;
   return same;
@@ -151,6 +152,7 @@ class LabPage(Watched):
 
     def still(self) -> None:
         """Wait until nothing changes its height any more."""
+        self.page.evaluate("() => { window.heightsBefore = null; }")  # what was still before may be about to change
         self.page.wait_for_function(_STILL, polling=300)
 
     def close(self) -> None:

@@ -158,7 +158,7 @@ def test_a_fault_chosen_as_the_rule_is_said_to_lose_p(panel):
 def test_sliders_of_the_speedup_explorer_change_what_it_says(panel):
     from playwright.sync_api import expect
 
-    headline = panel(3).locator("[aria-live=polite]").first
+    headline = panel(3).get_by_role("status").first
     before = headline.inner_text()
     assert before.startswith("A round brings")
     panel(3).get_by_role("slider", name="gamma").press("ArrowRight")

@@ -1,53 +1,109 @@
-"""What is mended on the page: names of sliders, and figures that are new; every panel with one of them asks for it."""
-
-import json
-import shutil
-import subprocess
-from pathlib import Path
+"""What is mended on the page, by the functions of its script, and which panels ask for it."""
 
 import pytest
 
 from specworkbench.plots.style import ink_css
-from specworkbench.widgets import ClaimsBoard, EquivalenceRace, SpeedupExplorer, page_repairs
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets import ClaimsBoard, EquivalenceRace, Inspector, LiveDecode, SpeedupExplorer, page_repairs
+from specworkbench.widgets.page_repairs import GROUP, LIVE, PageRepairs, live_figure, live_text
+from tests.widgets.node import node_runner
 
-SCRIPT = Path(page_repairs.__file__).with_suffix(".js")
-
-CHECK = """
-import {{ nameSliders, newFigures }} from {script};
-const handle = () => ({{ names: {{}}, setAttribute(key, value) {{ this.names[key] = value; }} }});
-const slider = (label, handles) => ({{
-  querySelector: () => (label === null ? null : {{ textContent: label }}),
-  querySelectorAll: () => handles,
-}});
-const [one, low, high, without] = [handle(), handle(), handle(), handle()];
-const sliders = [slider(" gamma ", [one]), slider("range", [low, high]), slider(null, [without])];
-nameSliders({{ querySelectorAll: () => sliders }});
-const [seen, figures] = [new WeakSet(), [{{}}, {{}}]];
-const root = {{ querySelectorAll: () => figures }};
-const asked = [newFigures(root, seen), newFigures(root, seen)];
-figures.push({{}});
-asked.push(newFigures(root, seen));
-const names = [one, low, high, without].map((node) => node.names["aria-label"] ?? null);
-console.log(JSON.stringify({{ names, asked }}));
+FOUND = """
+const node = (attributes = {}, below = {}) => ({
+  attributes, below, disabled: false,
+  getAttribute(name) { return this.attributes[name] ?? null; },
+  setAttribute(name, value) { this.attributes[name] = value; writes += 1; },
+  querySelectorAll(selector) { return this.below[selector] ?? []; },
+  querySelector(selector) { return this.querySelectorAll(selector)[0] ?? null; },
+  focus() { focused = this; },
+});
+let writes = 0, focused = null;
+const text = (words) => ({ ...node(), textContent: words });
+const label = (own) => own.attributes["aria-label"] ?? null;
 """
 
 
-def test_handles_are_named_as_their_slider_and_a_figure_is_new_once(tmp_path):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed: the functions of the script are not tested")
-    shutil.copy(SCRIPT, tmp_path / "script.mjs")
-    (tmp_path / "check.mjs").write_text(CHECK.format(script='"./script.mjs"'), encoding="utf-8")
-    done = subprocess.run([node, tmp_path / "check.mjs"], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    assert found["names"] == ["gamma", "range", "range", None]
-    assert found["asked"] == [True, False, True]
+@pytest.fixture(scope="module")
+def in_node(tmp_path_factory):
+    return node_runner(tmp_path_factory.mktemp("repairs"), str(PageRepairs._esm), FOUND)
 
 
-def test_the_page_gets_the_rules_of_names_and_of_ink():
-    rules = PageRepairs()._css
-    assert ink_css() in rules and ".swb-panel" in rules and 'classList.add("swb-panel")' in PageRepairs()._esm
+def test_handles_are_named_as_their_slider(in_node):
+    code = """
+    const slider = (label, ...handles) => node({}, { ".widget-label": label, "[role=slider]": handles });
+    const [one, low, high, without] = [node(), node(), node(), node()];
+    const sliders = [slider([text(" gamma ")], one), slider([text("range")], low, high), slider([], without)];
+    it.nameSliders(node({}, { ".widget-slider": sliders }));
+    return [one, low, high, without].map(label);
+    """
+    assert in_node(code) == ["gamma", "range", "range", None]
+
+
+def test_icons_are_no_part_of_a_name_texts_are_told_and_groups_are_named(in_node):
+    code = """
+    const [icon, live, group, bare] = [node(), node(), node({}, { ".widget-html": [text(" Target ")] }), node()];
+    const root = node({}, { ".jupyter-button > i": [icon], ".swb-live": [live], ".swb-group": [group, bare] });
+    for (const mend of [it.hideIcons, it.tellChanges, it.nameGroups]) { mend(root); mend(root); }
+    return [...[icon, live, group, bare].map((own) => own.attributes), writes];
+    """
+    icon, live, group, bare, writes = in_node(code)
+    assert icon == {"aria-hidden": "true"} and live == {"role": "status"} and bare == {}
+    assert group == {"role": "group", "aria-label": "Target"} and writes == 4, "what is so already is left alone"
+
+
+def test_a_figure_is_one_picture_and_its_words_follow_it(in_node):
+    code = """
+    const svgs = [node(), node(), node()];
+    const figure = { ...node({}, { ".svg-container > svg": svgs }), layout: { title: { text: "A <b>title</b>" } } };
+    const root = node({}, { ".js-plotly-plot": [figure] });
+    it.describeFigures(root);
+    const first = label(svgs[0]);
+    figure.layout.title.text = "another";
+    it.describeFigures(root);
+    return [first, label(svgs[0]), svgs.map(({ attributes }) => attributes.role ?? attributes["aria-hidden"])];
+    """
+    assert in_node(code) == ["Figure: A title", "Figure: another", ["img", "true", "true"]]
+
+
+def test_the_words_of_a_figure_are_its_titles_series_and_notes(in_node):
+    figure = {
+        "layout": {
+            "title": {"text": "Evidence"},
+            "xaxis": {"title": {"text": "tokens"}},
+            "xaxis2": {"title": {"text": "tokens"}},
+            "yaxis": {"title": {"text": "log<sub>10</sub> E"}},
+            "annotations": [{"text": "rejected"}],
+        },
+        "data": [{"name": "sound"}, {"name": "band", "showlegend": False}, {}],
+    }
+    words = "Figure: Evidence; log 10 E over tokens; sound; rejected"
+    assert in_node("return it.figureWords(figure)", figure=figure) == words
+    assert in_node("return it.figureWords({})") == "Figure"
+
+
+def test_the_keyboard_goes_on_from_a_button_that_can_no_longer_be_pressed(in_node):
+    code = """
+    const [run, stop, other] = [node(), node(), node()];
+    run.parentElement = node({}, { "button:not(:disabled)": [stop] });
+    const asked = (disabled, active) => {
+      focused = null;
+      run.disabled = disabled;
+      it.keepFocus(run, active);
+      return focused;
+    };
+    return [asked(true, run) === stop, asked(false, run), asked(true, other)];
+    """
+    assert in_node(code) == [True, None, None]
+
+
+def test_a_figure_is_new_once(in_node):
+    code = """
+    const seen = new WeakSet(), figures = [{}, {}];
+    const root = { querySelectorAll: () => figures };
+    const asked = [it.newFigures(root, seen), it.newFigures(root, seen)];
+    figures.push({});
+    return [...asked, it.newFigures(root, seen)];
+    """
+    assert in_node(code) == [True, False, True]
 
 
 def test_a_live_figure_listens_to_the_width_of_the_page():
@@ -55,10 +111,27 @@ def test_a_live_figure_listens_to_the_width_of_the_page():
     assert figure._config["responsive"] is True and figure.layout.width is None
 
 
-@pytest.mark.parametrize("panel", [EquivalenceRace, SpeedupExplorer], ids=lambda panel: panel.__name__)
-def test_panels_with_sliders_or_figures_end_in_the_repairs(panel):
-    assert isinstance(panel().children[-1], PageRepairs)
+def test_a_live_text_is_known_to_the_script_and_may_be_heard_alone():
+    script = str(PageRepairs._esm)
+    assert all(f'".{name}"' in script for name in (LIVE, GROUP))
+    assert live_text()._dom_classes == (LIVE,) and page_repairs._HEARD in live_text(hidden=True)._dom_classes
+    assert f".{page_repairs._HEARD} {{" in str(PageRepairs._css)
+
+
+PANELS = [EquivalenceRace, Inspector, LiveDecode, SpeedupExplorer]
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.__name__)
+def test_panels_end_in_the_repairs_under_a_name(panel):
+    repairs = panel().children[-1]
+    assert isinstance(repairs, PageRepairs) and repairs.name
 
 
 def test_so_does_the_board_of_claims(tmp_path):
     assert isinstance(ClaimsBoard(tmp_path).children[-1], PageRepairs)
+
+
+def test_the_page_gets_the_rules_of_names_of_the_keyboard_and_of_ink():
+    rules = PageRepairs("a panel")._css
+    assert ink_css() in rules and "--swb-focus: " in rules and ".swb-mended" in rules
+    assert 'classList.add("swb-mended")' in PageRepairs("a panel")._esm

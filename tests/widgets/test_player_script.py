@@ -109,8 +109,7 @@ def test_the_page_shows_the_step_in_words_and_on_the_clock(in_node):
     code = """
     const { look, stage, control } = shown(state);
     pass(1000);
-    return { sentence: look("swbp-sentence")[0].textContent, live: look("swbp-hidden")[0].textContent,
-      live_role: look("swbp-hidden")[0].attributes.role, tracks: look("swbp-track").length,
+    return { sentence: look("swbp-sentence")[0].textContent, tracks: look("swbp-track").length,
       cards: look("swbp-card").map((node) => [node.attributes["data-judged"], node.attributes["data-shown"]]),
       standing: look("swbp-standing")[0].textContent, role: [stage.attributes.role, stage.attributes.tabindex],
       current: look("swbp-stages")[0].children.map((node) => node.attributes["aria-current"] ?? ""),
@@ -120,11 +119,50 @@ def test_the_page_shows_the_step_in_words_and_on_the_clock(in_node):
     found = in_node(code, state=state_of(PLAYER))
     step = PLAYED["steps"][PLAYER.step]
     tokens = PLAYED["rounds"][step["round"]]["tokens"]
-    assert found["sentence"] == found["live"] == step["text"] and found["live_role"] == "status"
+    assert found["sentence"] == step["text"]
     assert found["tracks"] == 2 and all(found["labels"]) and found["role"] == ["group", "0"]
     assert len(found["cards"]) == len(tokens) and ["false", "false"] in found["cards"]  # the corrected one is to come
     assert found["current"] == ["", "", "step", "", ""]
     assert "plain decoding" in found["standing"] and found["value"] == f"round {step['round']}, decide"
+
+
+def test_what_a_person_came_to_is_told_and_nothing_else(in_node):
+    code = """
+    const { el, model, stage, control } = shown({ ...state, step: 0 });
+    const told = () => el.find((node) => node.attributes.role === "status")[0].textContent, heard = [];
+    const after = (act, ms = 1000) => { act(); pass(ms); heard.push(told()); };
+    after(() => {});
+    after(() => control("one step on").fire("click"));
+    const press = () => stage.parent.fire("keydown", { key: "ArrowRight", target: stage });
+    after(() => { for (let i = 0; i < 3; i += 1) press(); }, 100);
+    after(() => {});
+    after(() => model.set("step", 9));
+    after(() => control("play").fire("click"), 5000);
+    after(() => control("pause").fire("click"));
+    return [heard, state.played.steps[model.get("step")].text];
+    """
+    heard, paused = in_node(code, state=state_of(PLAYER))
+    texts = [step["text"] for step in PLAYED["steps"]]
+    assert heard == ["", texts[1], "", texts[4], "", "", paused]
+
+
+def test_who_hears_the_page_knows_positions_cache_and_lanes(in_node):
+    code = """
+    const { el, look, stage } = shown(state);
+    const label = (node) => node.attributes["aria-label"];
+    return { lists: [look("swbp-columns")[0].attributes.role, ...look("swbp-column").map((n) => n.attributes.role)],
+      cache: label(look("swbp-cache")[0]), lanes: look("swbp-track").map(label),
+      help: stage.attributes["aria-description"],
+      pictures: el.find((node) => node.attributes.role === "img").every(label) };
+    """
+    found = in_node(code, state=state_of(PLAYER))
+    before, verified, _ = PLAYED["rounds"][PLAYED["steps"][PLAYER.step]["round"]]["cache"]
+    assert found["lists"][0] == "list" and set(found["lists"][1:]) == {"listitem"} and found["pictures"]
+    assert found["cache"].startswith(f"KV cache, {verified} tokens: {before} from before the round, and of the round")
+    assert found["cache"].count(" held") == verified - before and "Arrow keys" in found["help"]
+    assert [lane.split(":")[0] for lane in found["lanes"]] == [
+        f"{lane['name']} on the clock" for lane in PLAYED["lanes"].values()
+    ]
 
 
 def test_text_that_would_do_harm_stays_text(in_node):
@@ -156,14 +194,14 @@ def test_keys_and_buttons_step_and_python_is_told(in_node):
     control("one step back").fire("click"); seen.push(model.get("step"));
     control("round").value = "2"; control("round").fire("input"); seen.push(model.get("step"));
     look("swbp-card").at(-1).fire("click"); seen.push(model.get("step"));
-    return [seen, used, before, model.saves, control("one step back").disabled];
+    return [seen, used, before, model.saves, control("one step back").attributes["aria-disabled"]];
     """
     seen, used, before, saves, disabled = in_node(code, state=state_of(PLAYER))
     last = len(PLAYED["steps"]) - 1
     second, third = (PLAYED["steps"].index(steps_of(PLAYED, number)[0]) for number in (1, 2))
     drawn = next(i for i, step in enumerate(PLAYED["steps"]) if step["round"] == 2 and step["kind"] == "emit")
     assert seen == [1, 2, second, last, 0, 1, 0, third, drawn]
-    assert used == [False, False, False, False] and before == 5 and saves == 9 and disabled is False
+    assert used == [False, False, False, False] and before == 5 and saves == 9 and disabled == "false"
 
 
 def test_python_moves_the_player_and_its_own_word_coming_back_does_not(in_node):
@@ -255,7 +293,7 @@ def test_another_sequence_while_playing_begins_anew_and_leaving_stops_everything
     control("play").fire("click");
     pass(500);
     model.set("played", other);
-    const title = look("swbp-title")[0].textContent;
+    const title = look("swb-title")[0].textContent;
     control("play").fire("click");
     leave();
     return [title, due.length, model.handlers["change:step"].length];

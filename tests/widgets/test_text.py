@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from specworkbench.widgets.text import distinct, number, quoted, visible
+from specworkbench.widgets.text import distinct, number, quoted, spoken, visible
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,14 @@ from specworkbench.widgets.text import distinct, number, quoted, visible
 )
 def test_every_character_is_visible(text, shown):
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "heard"),
+    [("    ", "4 spaces"), ("\n", "newline"), ("\n\n  \t", "2 newlines, 2 spaces, tab"), (" x", "·x"), ("", "∅")],
+)
+def test_marks_alone_are_told_in_words(text, heard):
+    assert spoken(text) == heard
 
 
 def test_quoted_text_shows_its_spaces():

@@ -54,7 +54,7 @@ def test_static_twin_has_every_outcome_with_glyph_and_count_and_the_selection():
     for name, mark in palette.OUTCOMES.items():
         count = sum(token["outcome"] == name for token in strip.tokens)
         assert f'data-outcome="{name}" data-glyph="{mark.glyph}">{name}</span> {count}' in html
-    assert html.count("aria-selected=true") == 1
+    assert html.count("aria-current=true") == 1
     assert html.count('class="swb-round"') == len({token["round"] for token in strip.tokens})
 
 
