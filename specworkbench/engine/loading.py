@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ def load_model(
             with chosen:
                 model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
         else:
-            model = AutoModelForCausalLM.from_pretrained(source, **options_model)
+            with _without_bar() if is_embedded(name) else contextlib.nullcontext():
+                model = AutoModelForCausalLM.from_pretrained(source, **options_model)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise InputError(f"cannot load the model {name!r}: {_first_line(error)}") from error
     if device_map is None:
@@ -80,6 +82,18 @@ def quiet_transformers() -> None:
     """transformers says only what went wrong, and draws no bars while it reads weights."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
+
+@contextlib.contextmanager
+def _without_bar() -> Iterator[None]:
+    """No bar for weights that are read within a blink: in a notebook it would stay there, and in a report."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def load_pair(

@@ -49,5 +49,5 @@ def phases(
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
     figure.update_xaxes(title_text=unit, showgrid=True, rangemode="tozero")
-    figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
+    figure.update_yaxes(autorange="reversed", showgrid=False, type="category", automargin=True)
     return finish(figure, title, template, height or 180 + 36 * len(table))

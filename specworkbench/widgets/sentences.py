@@ -82,9 +82,9 @@ def scalars(row: pd.Series) -> list[tuple[str, str]]:
         ("residual mass", row["residual_mass"]),
     ]
     pairs = [(name, number(value)) for name, value in shown if not pd.isna(value)]
-    pairs.append(("entropy of p", f"{row['entropy_p']:.2f} nats"))
+    pairs.append(("entropy of p", f"{row['entropy_p']:z.2f} nats"))
     if not pd.isna(row["entropy_q"]):
-        pairs.append(("entropy of q", f"{row['entropy_q']:.2f} nats"))
+        pairs.append(("entropy of q", f"{row['entropy_q']:z.2f} nats"))
     pairs.append(("rank in p", str(row["rank_p"])))
     if not pd.isna(row["rank_q"]):
         pairs.append(("rank in q", str(row["rank_q"])))
@@ -276,7 +276,7 @@ def _first_choice(trace: Trace) -> bool:
 
 def _threshold(trace: Trace, row: pd.Series) -> str:
     """Above which p the typical rule accepts, in words with the entropy."""
-    return f"min(ε, δ·exp(−H)) for a row of entropy H = {row['entropy_p']:.2f} nats"
+    return f"min(ε, δ·exp(−H)) for a row of entropy H = {row['entropy_p']:z.2f} nats"
 
 
 def _text(trace: Trace, row: pd.Series) -> str:

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers.utils import logging
 
 from specworkbench.engine.loading import check_same_vocabulary, embedded_names, load_model, load_pair
 from specworkbench.engine.models import LanguageModel
@@ -25,6 +26,17 @@ def test_the_embedded_family_loads_by_name():
     assert target.dtype == torch.float32 if target.device.type == "cpu" else True
     assert draft.parameters < target.parameters / 5
     assert target.vocab_size == draft.vocab_size <= target.model.config.vocab_size
+
+
+def test_an_embedded_model_is_loaded_without_a_bar_and_other_bars_are_left_as_they_were(capsys):
+    was = logging.is_progress_bar_enabled()
+    try:
+        for switch, shown in ((logging.enable_progress_bar, True), (logging.disable_progress_bar, False)):
+            switch()
+            load_model("embedded/draft-s")
+            assert "Loading" not in capsys.readouterr().err and logging.is_progress_bar_enabled() is shown
+    finally:
+        (logging.enable_progress_bar if was else logging.disable_progress_bar)()
 
 
 def test_the_embedded_names_are_the_target_and_its_drafts():
