@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +176,11 @@ class VoilaPage(Watched):
         whole = self.page.locator("#rendered_cells").evaluate("(node) => node.scrollHeight")
         self.page.set_viewport_size({"width": WIDTHS["wide"], "height": min(TALLEST, max(HEIGHT, whole))})
         self.page.wait_for_function(_STILL, polling=300)
+
+    def faults(self, forgiven: Collection[str] = ()) -> list[str]:
+        """All that went wrong so far: cells that raised, warnings, widgets that failed, complaints of scripts."""
+        said = self.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").all_inner_texts()
+        return [*said, *self.broken_widgets(), *(trouble for trouble in self.troubles if trouble not in forgiven)]
 
     def broken_lines(self) -> list[str]:
         """Printed text with lines that are too long, and so are broken, within words."""
