@@ -87,7 +87,7 @@ def quiet_transformers() -> None:
 
 @contextlib.contextmanager
 def _without_bars() -> Iterator[None]:
-    """transformers draws no bars in this block."""
+    """No bars in this block, for weights that are read within a blink: in a notebook a bar would stay there."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:

@@ -158,6 +158,7 @@ def test_phases_are_stacked_in_order_and_told_apart_without_colour():
     assert [trace.name for trace in figure.data] == ["propose", "verify", "accept", "rollback"]
     assert figure.layout.barmode == "stack" and figure.layout.xaxis.title.text == "ms per round"
     assert len({trace.marker.pattern.shape for trace in figure.data}) == 4
+    assert figure.layout.yaxis.automargin  # names of groups are of any length
 
 
 def test_a_gap_falls_from_the_formula_to_the_measurement_and_leaves_out_what_changes_nothing():

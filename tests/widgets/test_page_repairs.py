@@ -1,10 +1,11 @@
 """What is mended on the page, by the functions of its script, and which panels ask for it."""
 
+import plotly.graph_objects as go
 import pytest
 
 from specworkbench.plots.style import ink_css
 from specworkbench.widgets import ClaimsBoard, EquivalenceRace, Inspector, LiveDecode, SpeedupExplorer, page_repairs
-from specworkbench.widgets.page_repairs import GROUP, LIVE, PageRepairs, live_figure, live_text
+from specworkbench.widgets.page_repairs import GROUP, LIVE, PageRepairs, live_figure, live_text, redraw
 from tests.widgets.node import node_runner
 
 FOUND = """
@@ -116,6 +117,14 @@ def test_a_live_text_is_known_to_the_script_and_may_be_heard_alone():
     assert all(f'".{name}"' in script for name in (LIVE, GROUP))
     assert live_text()._dom_classes == (LIVE,) and page_repairs._HEARD in live_text(hidden=True)._dom_classes
     assert f".{page_repairs._HEARD} {{" in str(PageRepairs._css)
+
+
+def test_a_figure_that_was_redrawn_is_the_one_that_a_page_opened_later_is_sent():
+    live = live_figure(go.Figure(go.Bar(y=[1, 2]), {"title": {"text": "before"}}))
+    redraw(live, go.Figure(go.Scatter(y=[3, 4, 5]), {"title": {"text": "after"}}))
+    sent = live.get_state()
+    assert [series["type"] for series in sent["_widget_data"]] == ["scatter"]
+    assert sent["_widget_layout"]["title"]["text"] == live.layout.title.text == "after"
 
 
 PANELS = [EquivalenceRace, Inspector, LiveDecode, SpeedupExplorer]

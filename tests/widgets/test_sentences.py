@@ -116,15 +116,16 @@ def test_decision_of_a_corrected_token_is_that_on_the_rejected_one():
         assert decision_of(TRACE, first(TRACE, outcome)[2]) is None
 
 
+def test_an_entropy_of_nothing_has_no_sign():
+    row = first(TRACE, "rejected")[2].copy()
+    row[["entropy_p", "entropy_q"]] = -0.0, -1e-9
+    told_of = dict(scalars(row))
+    assert told_of["entropy of p"] == told_of["entropy of q"] == "0.00 nats"
+
+
 def test_scalars_leave_out_what_is_null():
     names = [name for name, _ in scalars(first(TRACE, "bonus")[2])]
     assert "p" in names and "q" not in names and "overlap" not in names
     assert {"q", "TV", "residual mass", "entropy of q", "rank in q"} <= {
         n for n, _ in scalars(first(TRACE, "rejected")[2])
     }
-
-
-def test_an_entropy_of_nothing_has_no_sign():
-    row = first(GREEDY, "rejected")[2].copy()
-    row["entropy_p"] = -0.0
-    assert dict(scalars(row))["entropy of p"] == "0.00 nats"
