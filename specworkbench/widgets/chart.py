@@ -84,6 +84,20 @@ def describe(table: pd.DataFrame) -> str:
     return f"Target p against draft q: overlap {overlap}, residual {residual}; highest p: {first}"
 
 
+def numbers_html(table: pd.DataFrame) -> str:
+    """The numbers of the chart by token, as a table that can be folded away; table as in `plots.distribution`."""
+    names = ["p", "q", "overlap", "residual"] if table["q"].notna().any() else ["p"]
+    head = "".join(f'<th scope="col" align="right">{name}</th>' for name in names)
+    rows = []
+    for _, row in table.iterrows():
+        label = f"<code>{escape(row['label'])}</code>" if row.name < len(table) - 1 else escape(row["label"])
+        glyph = f"{palette.OUTCOMES[row['mark']].glyph} " if row["mark"] else ""
+        cells = "".join(f'<td align="right">{number(row[name])}</td>' for name in names)
+        rows.append(f'<tr><th scope="row" align="left">{glyph}{label}</th>{cells}</tr>')
+    table_html = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<details class="swb-table" open><summary>The same in numbers</summary>{table_html}</details>'
+
+
 def _token(row: tuple, left: float, width: float, upper: _Panel, lower: _Panel | None, overlap: str) -> str:
     """All bars of one token, its label, and its numbers as a tooltip."""
     bars = [upper.bar(left, width / 2 if lower else width, row.p, f'fill="{palette.TARGET}"')]

@@ -11,6 +11,7 @@ import ipywidgets as widgets
 import plotly.graph_objects as go
 
 from specworkbench.experiments.claims import CLAIMS, Claim, Finding, evidence_in, judge
+from specworkbench.experiments.claims.claim import Part
 from specworkbench.experiments.claims.evidence import Evidence
 from specworkbench.experiments.claims.findings import parts_table
 from specworkbench.plots import claim_parts, palette
@@ -19,7 +20,9 @@ from specworkbench.widgets.page_repairs import PageRepairs, live_figure, live_te
 _PLACE = "vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
 _CELL = f"text-align: left; {_PLACE}"
 _NUMBER = f"text-align: right; white-space: nowrap; {_PLACE}"
+_TABLE = "border-collapse: collapse; color: var(--jp-ui-font-color1, inherit)"
 HEADS = ("verdict", "claim", "effect", "interval", "prompts")
+PART_HEADS = ("verdict", "part", *HEADS[2:])
 
 
 class ClaimsBoard(widgets.VBox):
@@ -58,6 +61,15 @@ class ClaimsBoard(widgets.VBox):
             parts_table(finding), claim.region.low, claim.region.high, effect=claim.effect, title=claim.statement
         )
 
+    def to_html(self) -> str:
+        """All verdicts, and the chosen claim with the numbers of its figure, as HTML without scripts, for exports."""
+        name = self.chooser.value
+        statement = f"<p><strong>{escape(self.claims[name].statement)}</strong></p>"
+        return self.table.value + statement + self.words.value + parts_html(self.claims[name], self.findings[name])
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
     def _draw(self, name: str) -> None:
         claim, finding = self.claims[name], self.findings[name]
         self.words.value = finding_html(claim, finding)
@@ -70,8 +82,7 @@ def table_html(claims: Sequence[Claim], findings: Mapping[str, Finding]) -> str:
     heads = "".join(f'<th scope="col" style="{_NUMBER if head in numbers else _CELL}">{head}</th>' for head in HEADS)
     rows = "".join(_row(claim, findings[claim.name]) for claim in claims)
     return (
-        '<table aria-label="Claims and their verdicts" '
-        'style="border-collapse: collapse; color: var(--jp-ui-font-color1, inherit)"><thead><tr>'
+        f'<table aria-label="Claims and their verdicts" style="{_TABLE}"><thead><tr>'
         f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
@@ -87,18 +98,32 @@ def finding_html(claim: Claim, finding: Finding) -> str:
     return '<div style="max-width: 60em; line-height: 1.45">' + "<br>".join(parts) + "</div>"
 
 
-def _row(claim: Claim, finding: Finding) -> str:
-    digits = claim.digits
-    measured = finding.effect is not None
-    numbers = (
-        (f"{finding.effect:.{digits}f}", f"{finding.low:.{digits}f} to {finding.high:.{digits}f}", str(finding.n))
-        if measured
-        else ("–",) * 3
+def parts_html(claim: Claim, finding: Finding) -> str:
+    """A row a part of the finding; nothing for a claim that was not measured."""
+    if not finding.parts:
+        return ""
+    heads = "".join(f'<th style="{_NUMBER if name in HEADS[2:] else _CELL}">{name}</th>' for name in PART_HEADS)
+    rows = "".join(
+        f'<tr><td style="{_CELL}">{_verdict(part.verdict)}</td><td style="{_CELL}">{escape(part.name)}</td>'
+        f"{_numbers(part, claim.digits)}</tr>"
+        for part in finding.parts
     )
-    cells = "".join(f'<td style="{_NUMBER}">{number}</td>' for number in numbers)
+    return f'<table style="{_TABLE}"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _row(claim: Claim, finding: Finding) -> str:
     words = f'<td style="{_CELL}; white-space: nowrap">{_verdict(finding.verdict)}</td>'
     name = f'<th scope="row" style="{_CELL}; font-weight: inherit">{escape(claim.statement)}</th>'
-    return f"<tr>{words}{name}{cells}</tr>"
+    return f"<tr>{words}{name}{_numbers(finding, claim.digits)}</tr>"
+
+
+def _numbers(measured: Finding | Part, digits: int) -> str:
+    """Cells of the effect, its interval and how many prompts it rests on; dashes where there is none."""
+    numbers = ("–",) * 3
+    if measured.effect is not None:
+        interval = f"{measured.low:.{digits}f} to {measured.high:.{digits}f}"
+        numbers = (f"{measured.effect:.{digits}f}", interval, str(measured.n))
+    return "".join(f'<td align="right" style="{_NUMBER}">{number}</td>' for number in numbers)
 
 
 def _verdict(verdict: str) -> str:

@@ -123,7 +123,7 @@ class Explorer(widgets.VBox):
         self.chooser.observe(self._chosen, "value")
         self.chooser.layout.display = None if len(options) > 1 else "none"
         shown = self.selection.trace is not None
-        self.prompt.value = _prompt_html(entries[self.sequence]["prompt"]) if shown else ""
+        self.prompt.value = prompt_html(entries[self.sequence]["prompt"]) if shown else ""
 
     def to_html(self) -> str:
         """Strip and inspector as HTML that needs neither scripts nor a kernel."""
@@ -168,7 +168,8 @@ def sentence_html(text: str) -> str:
     return f'<div role="alert" style="{style}">{escape(text)}</div>'
 
 
-def _prompt_html(prompt: str) -> str:
+def prompt_html(prompt: str) -> str:
+    """The prompt, folded away."""
     style = f"white-space: pre-wrap; max-height: 12em; overflow: auto; margin: 4px 0; {_INK}"
     text = f'<pre style="{style}">{escape(prompt)}</pre>'
     return f'<details style="{_INK}"><summary>Prompt</summary>{text}</details>'

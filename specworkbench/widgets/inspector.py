@@ -11,9 +11,11 @@ import traitlets
 
 from specworkbench.plots import palette
 from specworkbench.trace import Trace
-from specworkbench.widgets.chart import distribution_svg
+from specworkbench.widgets.chart import distribution_svg, numbers_html
 from specworkbench.widgets.decision import decision_svg, no_decision
 from specworkbench.widgets.page_repairs import PageRepairs, live_text
+from specworkbench.widgets.page_style import STYLE, unstyled
+from specworkbench.widgets.picture import pictures
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.sentences import decision_of, scalars, sentence
 from specworkbench.widgets.tables import distribution_table
@@ -21,13 +23,20 @@ from specworkbench.widgets.tables import distribution_table
 EMPTY = "Pick a token in the strip to see how it was decided."
 NO_DISTRIBUTIONS = "This trace holds no distributions: record with capture='top-k' to see p and q here."
 KEPT_BY_A_LATER = "Its own uniform fell short; a later position passed, and the block rule keeps all before that one."
-_STYLE = """<style>
+_STYLE = f"<style>{STYLE}" + """
 .swb-card {font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
   line-height: 1.5; color: var(--jp-ui-font-color1, inherit); max-width: 62em;}
 .swb-card p {margin: 4px 0;}
 .swb-card .swb-sentence {font-size: 1.08em;}
 .swb-card .swb-scalars, .swb-card .swb-note {color: var(--jp-ui-font-color2, inherit);}
 .swb-card .swb-scalars span {margin-right: 1.2em; white-space: nowrap; display: inline-block;}
+.swb-card .swb-table table {border-collapse: collapse; margin: 4px 0; font-variant-numeric: tabular-nums;
+  color: inherit; font-size: inherit;}
+.swb-card .swb-table tr:nth-child(n) {background: none;}
+.swb-card .swb-table :is(th, td) {padding: 0 0 0 1.6em; border: 0; font-weight: 400;}
+.swb-card .swb-table th[scope=row] {padding: 0; text-align: left;}
+.swb-card .swb-table tbody tr {border-top: 1px solid #8c8c8c4d;}
+.swb-card .swb-table code {padding: 0; background: none; color: inherit;}
 .swb-card .swb-code {font-family: var(--jp-code-font-family, ui-monospace, monospace);}
 .swb-decision, .swb-chart {display: block; width: 100%; height: auto;}
 .swb-card .swb-decision {min-width: 360px; max-width: 600px;}
@@ -129,7 +138,7 @@ class Inspector(widgets.VBox):
         """Draw the selected token anew."""
         self._shown = self.trace, self.sequence, self.selection.selected
         self.voice.value = ""
-        self.card.value = self.to_html()
+        self.card.value = card_html(self.trace, self.row, self.top)
         last = len(self.selection.rows) - 1
         self.place_line.value = f'<span class="swb-card">{escape(self.place)}</span>'
         at = self.selection.selected
@@ -137,8 +146,8 @@ class Inspector(widgets.VBox):
         self.steps.layout.display = "none" if last < 0 else None
 
     def to_html(self) -> str:
-        """What is shown, as HTML that needs neither scripts nor a kernel."""
-        return card_html(self.trace, self.row, self.top)
+        """What is shown, as HTML that needs neither scripts nor a kernel, and the chart's numbers beside it."""
+        return pictures(card_html(self.trace, self.row, self.top, numbers=True))
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -149,18 +158,23 @@ def _button(description: str, icon: str, tooltip: str) -> widgets.Button:
     return widgets.Button(description=description, icon=icon, tooltip=tooltip, layout=layout)
 
 
-def card_html(trace: Trace | None, row: pd.Series | None, top: int = 12) -> str:
-    """Sentence, decision, numbers and chart of one token; all text of the trace is escaped."""
+def card_html(trace: Trace | None, row: pd.Series | None, top: int = 12, numbers: bool = False) -> str:
+    """Sentence, decision, scalars and chart of one token; all text of the trace is escaped.
+
+    numbers: the chart as a table as well.
+    """
     if trace is None or row is None:
         return f'{_STYLE}<div class="swb-card"><p class="swb-note">{EMPTY}</p></div>'
-    numbers = " ".join(f"<span>{escape(name)} {escape(value)}</span>" for name, value in scalars(row))
+    figures = unstyled(" · ").join(f"<span>{escape(name)} {escape(value)}</span>" for name, value in scalars(row))
     table = distribution_table(trace, row, top)
-    chart = f'<p class="swb-note">{escape(NO_DISTRIBUTIONS)}</p>' if table is None else distribution_svg(table)
-    picture = f'<div class="swb-scroll">{_decision_html(trace, row)}</div>'
+    chart, below = f'<p class="swb-note">{escape(NO_DISTRIBUTIONS)}</p>', ""
+    if table is not None:
+        chart, below = distribution_svg(table), numbers_html(table) if numbers else ""
     return (
         f'{_STYLE}<div class="swb-card"><p class="swb-sentence">'
         f"{palette.OUTCOMES[row['outcome']].glyph} {_unbroken(escape(sentence(trace, row)))}</p>"
-        f'{picture}<p class="swb-scalars">{numbers}</p><div class="swb-scroll">{chart}</div></div>'
+        f'<div class="swb-scroll">{_decision_html(trace, row)}</div><p class="swb-scalars">{figures}</p>'
+        f'<div class="swb-scroll">{chart}</div>{below}</div>'
     )
 
 
@@ -168,11 +182,12 @@ def _decision_html(trace: Trace, row: pd.Series) -> str:
     decision = decision_of(trace, row)
     if decision is None:
         return f'<p class="swb-note">{no_decision(row["outcome"])}</p>'
+    bar = decision_svg(decision)
     if decision.block and decision.accepted and decision.u >= decision.accept_prob:
-        return f'<p class="swb-note">{KEPT_BY_A_LATER}</p>{decision_svg(decision)}'
+        return f'<p class="swb-note">{KEPT_BY_A_LATER}</p>{bar}'
     if row["outcome"] != "corrected":
-        return decision_svg(decision)
-    return f'<p class="swb-note">The decision that led here, on the rejected token:</p>{decision_svg(decision)}'
+        return bar
+    return f'<p class="swb-note">The decision that led here, on the rejected token:</p>{bar}'
 
 
 def _unbroken(html: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,13 +15,14 @@ import specworkbench
 from specworkbench.errors import InputError
 from specworkbench.trace import Trace
 from specworkbench.trace.schema import STOP_REASONS
-from specworkbench.widgets.explorer import Explorer, sentence_of
+from specworkbench.widgets.explorer import Explorer, prompt_html, sentence_of
 from specworkbench.widgets.offered import offered
 from specworkbench.widgets.page_repairs import PageRepairs
 from specworkbench.widgets.running import Running, save_new
 from specworkbench.widgets.tables import caption
 
 PROMPT = 'def read_lines(path):\n    """Return the lines of a text file."""\n'
+EMPTY = "Nothing decoded yet: press Run, and the tokens appear here."
 _WIDE = {"width": "min(40em, 98%)"}
 _STYLE = {"description_width": "9em"}
 
@@ -101,6 +103,13 @@ class LiveDecode(Running):
         else:
             self.report(f"saved as {path}", always=True)
 
+    def to_html(self) -> str:
+        """Settings, and the tokens that came out, as HTML that needs neither scripts nor a kernel, for exports."""
+        shown = f"<p>{self.status.value}</p>{self.explorer.to_html()}"
+        if self.trace is None:
+            shown = f"{prompt_html(self.prompt.value)}<p><em>{EMPTY}</em></p>"
+        return f"{self.message.value}<p>{escape(in_words(self.settings))}</p>{shown}"
+
     def _begin(self) -> Callable[[], None]:
         settings = self.settings
         self.progress.max, self.progress.value = settings.max_new_tokens, 0
@@ -140,3 +149,12 @@ class LiveDecode(Running):
             capture="top-k",
             on_round=on_round,
         )
+
+
+def in_words(settings: LiveSettings) -> str:
+    """The settings but the prompt."""
+    proposer = ":".join(filter(None, [settings.proposer, settings.draft]))
+    return (
+        f"Proposer {proposer}, gamma {settings.gamma}, temperature {settings.temperature:g}, seed {settings.seed}, at "
+        f"most {settings.max_new_tokens} new tokens."
+    )

@@ -9,10 +9,11 @@ from plotly.colors import sample_colorscale
 
 from specworkbench.plots import palette
 from specworkbench.plots.acceptance_map import describe
+from specworkbench.widgets.page_style import PRINT
 
 _MIDDLE = 0.179
 """The luminance that black and white have the same contrast with: (1.05 * 0.05) ** 0.5 - 0.05."""
-_STYLE = """<style>
+_STYLE = f"<style>{PRINT}" + """
 .swb-maps {font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
   color: var(--jp-ui-font-color1, inherit); font-variant-numeric: tabular-nums;}
 .swb-maps .swb-row {display: flex; flex-wrap: wrap; gap: 8px 28px;}

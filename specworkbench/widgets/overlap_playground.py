@@ -15,12 +15,14 @@ from specworkbench.plots import palette
 from specworkbench.theory.one_position import RULES, SETTINGS, OnePosition, distribution, one_position, rule_named
 from specworkbench.trace import Trace
 from specworkbench.widgets.overlap_twin import playground_html
+from specworkbench.widgets.page_style import STYLE
+from specworkbench.widgets.picture import pictures
 from specworkbench.widgets.tables import distribution_table, strip_rows
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("elements.js", "one_position.js", "overlap_figures.js", "overlap_playground.js")
 _SHEETS = ("panel.css", "overlap_playground.css")
-_CSS = palette.css_variables() + "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
+_CSS = palette.css_variables() + STYLE + "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
 
 SIZES = range(4, 9)
 """How many tokens there may be."""
@@ -174,7 +176,8 @@ class OverlapPlayground(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """The figures as they stand, as HTML that needs neither scripts nor a kernel, for exports."""
-        return f"<style>{_CSS}</style>" + playground_html(self.title, self.tokens, RULES[self.rule], self.position)
+        shown = playground_html(self.title, self.tokens, RULES[self.rule], self.position)
+        return f"<style>{_CSS}</style>" + pictures(shown, _CSS, "swb swb-panel swb-play")
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -12,10 +12,10 @@ import traitlets
 
 from specworkbench.plots import palette
 from specworkbench.plots.style import ink_css
+from specworkbench.widgets.page_style import PRINT
 
 _FOLDER = Path(__file__).parent
 LIVE, GROUP, _HEARD = "swb-live", "swb-group", "swb-heard"
-
 
 class PageRepairs(anywidget.AnyWidget):
     """Put it last into a panel, such as a `VBox`: it shows nothing, and what stands beside it is mended on the page.
@@ -25,11 +25,11 @@ class PageRepairs(anywidget.AnyWidget):
     group named by its heading; each figure of plotly is described in words, and each `live_figure` becomes as wide as
     the panel, now and whenever that changes its width. What has the keyboard is framed, and a button that can no longer
     be pressed hands it on. Names of checkboxes and bars are not cut; text and axes of all figures on the page take its
-    colour of text (see `plots.style.ink_css`).
+    colour of text (see `plots.style.ink_css`). On paper the panel is dark on white.
     """
 
     _esm = (_FOLDER / "page_repairs.js").read_text(encoding="utf-8")
-    _css = f".swb-mended {{--swb-focus: {palette.FOCUS};}}\n" + ink_css()
+    _css = f"{PRINT}.swb-mended {{--swb-focus: {palette.FOCUS};}}\n" + ink_css()
     _css += (_FOLDER / "page_repairs.css").read_text(encoding="utf-8")
 
     name = traitlets.Unicode().tag(sync=True)

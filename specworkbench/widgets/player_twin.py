@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from specworkbench.plots import palette
+from specworkbench.widgets.page_style import unstyled
 from specworkbench.widgets.player_lanes import PHASES
 from specworkbench.widgets.player_words import counted, ms
 
@@ -16,6 +17,7 @@ NEAR = 3.5
 """Rounds that the lanes show."""
 SEEN = 0.005
 """ms, below which a time is not told."""
+_COMMA = unstyled(", ")
 
 
 def player_html(played: dict[str, Any], step: int, message: str = "") -> str:
@@ -39,10 +41,10 @@ def _positions(round_: dict[str, Any]) -> str:
     columns = []
     for position in range(1, deepest + 1):
         cards = "".join(_card(round_, token) for token in round_["tokens"] if token["position"] == position)
-        columns.append(f'<div class="swbp-column"><div class="swbp-label">position {position}</div>{cards}</div>')
+        columns.append(f'<div class="swbp-column"><span class="swbp-label">position {position}</span>{cards}</div>')
     context = escape("".join(round_["context"]))
     return (
-        f'<div class="swbp-context"><span class="swbp-label">context </span><span class="swbp-code">…{context}</span>'
+        f'<div class="swbp-context"><span class="swbp-label">context </span><code class="swbp-code">…{context}</code>'
         f'</div><div class="swbp-columns">{"".join(columns)}</div>'
     )
 
@@ -50,22 +52,28 @@ def _positions(round_: dict[str, Any]) -> str:
 def _card(round_: dict[str, Any], token: dict[str, Any]) -> str:
     glyph = palette.OUTCOMES[token["outcome"]].glyph + (palette.CUT.glyph if token["cut"] else "")
     before = round_["context"][-1:] if token["parent"] < 0 else [round_["tokens"][token["parent"]]["text"]]
-    after = f'<div class="swbp-after">after {escape("".join(before))}</div>' if round_["tree"] else ""
+    after = f'<span class="swbp-after"> after {escape("".join(before))}</span>' if round_["tree"] else ""
     fate = ", ".join(filter(None, [token["outcome"], token["origin"], "cut off by the end" if token["cut"] else ""]))
     q = "" if token["q"] is None or token["node"] < 0 else _meter("q", token["q"], token["q_text"])
+    p = _meter("p", token["p"], token["p_text"])
     return (
         f'<div class="swbp-card" data-judged="true" data-outcome="{token["outcome"]}"'
-        f' data-cut="{str(token["cut"]).lower()}"><div class="swbp-chip"><span class="swbp-glyph">{glyph}</span>'
-        f'<span class="swbp-token">{escape(token["text"])}</span></div>{after}{q}'
-        f'{_meter("p", token["p"], token["p_text"])}{_decision(token)}<div class="swbp-fate">{fate}</div></div>'
+        f' data-cut="{str(token["cut"]).lower()}"><span class="swbp-chip"><span class="swbp-glyph">{glyph} </span>'
+        f"{_token(token)}</span>{after}{q}{p}{_decision(token)}{_COMMA}"
+        f'<span class="swbp-fate">{fate}</span></div>'
     )
+
+
+def _token(token: dict[str, Any]) -> str:
+    code = f'<code class="swbp-token">{escape(token["text"])}</code>'
+    return f"<s>{code}</s>" if token["outcome"] == "rejected" else code
 
 
 def _meter(name: str, value: float, text: str) -> str:
     fill = f'<span class="swbp-fill" style="width: {100 * value:.3f}%"></span>'
     return (
-        f'<div class="swbp-meter" data-of="{name}"><span class="swbp-name">{name}</span>'
-        f'<span class="swbp-bar">{fill}</span><span class="swbp-value">{text}</span></div>'
+        f'{_COMMA}<span class="swbp-meter" data-of="{name}"><span class="swbp-name">{name} </span>'
+        f'<span class="swbp-bar">{fill}</span><span class="swbp-value">{text}</span></span>'
     )
 
 
@@ -73,13 +81,13 @@ def _decision(token: dict[str, Any]) -> str:
     if token["decided"] < 0:
         return ""
     if token["u"] is None:
-        return '<div class="swbp-decision"><span class="swbp-value">compared, no u</span></div>'
+        return f'{_COMMA}<span class="swbp-decision"><span class="swbp-value">compared, no u</span></span>'
     sign = "&lt;" if token["u"] < token["accept_prob"] else "≥"
     return (
-        '<div class="swbp-decision"><span class="swbp-bar swbp-judge">'
+        f'{_COMMA}<span class="swbp-decision"><span class="swbp-bar swbp-judge">'
         f'<span class="swbp-accept" style="width: {100 * min(1.0, token["accept_prob"]):.3f}%"></span>'
         f'<span class="swbp-needle" style="left: {100 * token["u"]:.3f}%"></span></span>'
-        f'<span class="swbp-value">u {token["u_text"]} {sign} {token["accept_text"]}</span></div>'
+        f'<span class="swbp-value">u {token["u_text"]} {sign} {token["accept_text"]}</span></span>'
     )
 
 
@@ -93,14 +101,19 @@ def _cache(round_: dict[str, Any]) -> str:
             stays = token["outcome"] == "accepted" and room > 0
             room -= stays
             cells.append((token["text"], stays))
-    shown = "".join(
-        f'<span class="swbp-cell" data-state="{"kept" if stays else "dropped"}">{escape(text)}</span>'
+    shown = " ".join(
+        f'<span class="swbp-cell" data-state="{"kept" if stays else "dropped"}">{_cell(text, stays)}</span>'
         for text, stays in cells
     )
     return (
         f'<div class="swbp-cache"><span class="swbp-label">KV cache </span><span class="swbp-cached">{before} tokens'
-        f"</span>{shown}<strong> {after}</strong></div>"
+        f"</span> {shown}{unstyled(' =')}<strong> {after}</strong></div>"
     )
+
+
+def _cell(text: str, stays: bool) -> str:
+    code = f"<code>{escape(text)}</code>"
+    return code if stays else f"<s>{code}</s>"
 
 
 def _lanes(played: dict[str, Any], number: int) -> str:
@@ -111,7 +124,7 @@ def _lanes(played: dict[str, Any], number: int) -> str:
     start = max(0.0, rounds[number]["start"] - span / 5)
     lanes = [lane for lane in played["lanes"].values() if lane]
     tracks = "".join(_lane(lane, start, start + span, None if at else number) for at, lane in enumerate(lanes))
-    legend = "".join(
+    legend = _COMMA.join(
         f'<span class="swbp-time"><span class="swbp-key" data-phase="{phase}"></span>{word} {ms(time)}</span>'
         for (phase, word), time in zip(PHASE_WORDS.items(), rounds[number]["phases"], strict=True)
         if time >= SEEN
@@ -123,22 +136,23 @@ def _lanes(played: dict[str, Any], number: int) -> str:
 def _lane(lane: dict[str, Any], start: float, end: float, current: int | None) -> str:
     """The blocks of a lane within a window (ms)."""
     ends = accumulate((sum(block["phases"]) for block in lane["blocks"]), initial=lane["prefill"])
-    parts = [f'<div class="swbp-prefill" style="{_across(0, lane["prefill"], start, end)}"></div>']
+    parts = [f'<span class="swbp-prefill" style="{_across(0, lane["prefill"], start, end)}"></span>']
     for index, (block, (left, right)) in enumerate(zip(lane["blocks"], pairwise(ends), strict=True)):
         if right <= start or left >= end:
             continue
         inside = max(left, start), min(right, end)
         edges = pairwise(accumulate(block["phases"], initial=left))
         phases = "".join(
-            f'<div class="swbp-phase" data-phase="{phase}" style="{_across(*edge, *inside)}"></div>'
+            f'<span class="swbp-phase" data-phase="{phase}" style="{_across(*edge, *inside)}"></span>'
             for phase, edge in zip(PHASES, edges, strict=True)
             if edge[1] > edge[0]
         )
         text = escape("".join(block["texts"]))
-        number = f'<div class="swbp-number">{index}</div>' if lane["measured"] else ""
+        code = f'<code class="swbp-text">{text}</code>' if text else ""
+        number = f'<span class="swbp-number">{index}</span>{unstyled(": ")}' if lane["measured"] else ""
         parts.append(
-            f'<div class="swbp-block" data-current="{str(index == current).lower()}"'
-            f' style="{_across(left, right, start, end)}">{phases}<div class="swbp-text">{text}</div>{number}</div>'
+            f'<span class="swbp-block" data-current="{str(index == current).lower()}"'
+            f' style="{_across(left, right, start, end)}">{phases}{number}{code}</span> '
         )
     total = sum(len(block["texts"]) for block in lane["blocks"])
     return (

@@ -118,7 +118,7 @@ class ProposerLab(Running):
     def to_html(self) -> str:
         """Table, explanation and tokens as HTML that needs neither scripts nor a kernel, for exports."""
         tokens = self.explorer.to_html() if self.trace else ""
-        return self.message.value + self.table.value + self.words.value + tokens
+        return f"{self.message.value}<p>{self.status.value}</p>{self.table.value}{self.words.value}{tokens}"
 
     # ---------------------------------------------------------------- running
 

@@ -12,6 +12,7 @@ from specworkbench.errors import InputError
 from specworkbench.plots import palette
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_of
+from specworkbench.widgets.page_style import STYLE
 from specworkbench.widgets.player_rounds import player_rounds, step_of
 from specworkbench.widgets.player_twin import player_html
 from specworkbench.widgets.selection import Selection
@@ -20,7 +21,7 @@ _FOLDER = Path(__file__).parent
 _SCRIPTS = ("elements.js", "player_steps.js", "player_figures.js", "round_player.js")
 _SHEETS = ("panel.css", "round_player.css")
 _PHASES = " ".join(f"--swb-phase-{phase}: {color};" for phase, color in palette.PHASES.items())
-_CSS = f"{palette.css_variables()}.swb-player {{{_PHASES}}}\n" + "".join(
+_CSS = f"{palette.css_variables()}{STYLE}.swb-player {{{_PHASES}}}\n" + "".join(
     (_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS
 )
 _MARKS = {name: {"glyph": mark.glyph, "meaning": mark.meaning} for name, mark in palette.OUTCOMES.items()}

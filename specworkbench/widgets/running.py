@@ -96,6 +96,13 @@ class Running(widgets.VBox):
             self._kept = Loaded()
         return self._kept
 
+    def to_html(self) -> str:
+        """What is shown, as HTML that needs neither scripts nor a kernel, for exports."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
     def _begin(self) -> Callable[[], None]:
         """What the thread is to do, for the settings as they stand. Raises `InputError` for settings that are none."""
         raise NotImplementedError

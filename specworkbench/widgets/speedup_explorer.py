@@ -17,6 +17,7 @@ from specworkbench.theory.costs import verify_cost_at
 from specworkbench.trace import Trace
 from specworkbench.widgets.explorer import sentence_html, sentence_of
 from specworkbench.widgets.page_repairs import PageRepairs, live_text
+from specworkbench.widgets.picture import pictures
 from specworkbench.widgets.speedup_controls import START, STYLED, WIDE, speedup_sliders
 from specworkbench.widgets.speedup_figures import STYLE, View, figures_html
 from specworkbench.widgets.speedup_plots import plotly_figure
@@ -27,6 +28,7 @@ from specworkbench.widgets.speedup_tables import (
     points_table,
     recorded,
 )
+from specworkbench.widgets.speedup_twin import numbers_html
 from specworkbench.widgets.speedup_words import EMPTY, beside_theory, headline, revealed
 
 LIMITS = {"alpha": (0.0, 1.0), "c": (0.0, 5.0), "v": (0.0, 5.0), "overhead": (0.0, 10.0)}
@@ -267,7 +269,7 @@ class SpeedupExplorer(widgets.VBox):
             control.layout.display = None if self.predict else "none"
             control.disabled = not hidden
         self.point_choice.value = self.chosen
-        self.headline.value = STYLE + _block(_sentence(headline(view)))
+        self.headline.value = f"<style>{STYLE}</style>" + _block(_sentence(headline(view)))
         self.figures.value = _block(figures_html(view))
         self.verdict.value = _block(_sentence(self._verdict(view)))
 
@@ -291,8 +293,10 @@ class SpeedupExplorer(widgets.VBox):
         return plotly_figure(self.view, name, **options)
 
     def to_html(self) -> str:
-        """What is shown, as HTML that needs neither scripts nor a kernel, for exports."""
-        return self.message.value + self.headline.value + self.figures.value + self.verdict.value
+        """What is shown, as HTML that needs neither scripts nor a kernel, and the figures' numbers beside it."""
+        figures = pictures(self.figures.value, STYLE, "swb-explorer")
+        parts = [self.message.value, self.headline.value, figures, self.verdict.value]
+        return "".join([*parts, _block(numbers_html(self.view))])
 
     def _repr_html_(self) -> str:
         return self.to_html()

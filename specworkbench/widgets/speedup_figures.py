@@ -14,6 +14,8 @@ import pandas as pd
 
 from specworkbench.plots import palette
 from specworkbench.widgets.field import MARKS, Field
+from specworkbench.widgets.page_style import STYLE as UNSTYLED
+from specworkbench.widgets.page_style import unstyled
 from specworkbench.widgets.speedup_tables import (
     COLUMNS,
     QUANTITIES,
@@ -28,8 +30,8 @@ MOST_TOLD = 6
 """Measured points that the words of a slice name."""
 
 GAIN, LOSS = palette.OKABE_ITO["blue"], palette.OKABE_ITO["vermillion"]
-STYLE = f"""<style>
-.swb-explorer {{font-family: var(--jp-ui-font-family, system-ui, sans-serif);
+STYLE = f"""
+{UNSTYLED}.swb-explorer {{font-family: var(--jp-ui-font-family, system-ui, sans-serif);
   font-size: var(--jp-ui-font-size1, 13px); line-height: 1.5; color: var(--jp-ui-font-color1, inherit);}}
 .swb-explorer p {{margin: 4px 0; max-width: 64em;}}
 .swb-explorer .swb-fields {{display: flex; flex-wrap: wrap; gap: 4px 14px;}}
@@ -58,7 +60,13 @@ STYLE = f"""<style>
 .swb-explorer .swb-key {{margin-right: 1.2em; white-space: nowrap; display: inline-block;}}
 .swb-explorer .swb-key svg {{width: 24px; height: 14px; vertical-align: -2px; margin-right: 4px;}}
 @media (forced-colors: active) {{.swb-explorer {{--jp-layout-color0: Canvas;}}}}
-</style>"""
+.swb-explorer .swb-table table {{border-collapse: collapse; margin: 4px 0 10px; color: inherit; font-size: inherit;
+  font-variant-numeric: tabular-nums;}}
+.swb-explorer .swb-table tr:nth-child(n) {{background: none;}}
+.swb-explorer .swb-table :is(th, td) {{padding: 0 0 0 1.4em; border: 0; font-weight: 400;}}
+.swb-explorer .swb-table :is(th:first-child, th[scope=row]) {{padding-left: 0; text-align: left;}}
+.swb-explorer .swb-table tbody tr {{border-top: 1px solid #8c8c8c4d;}}
+"""
 
 
 @dataclass(frozen=True)
@@ -219,4 +227,4 @@ def _legend(view: View) -> str:
         for shape, look, words in keys
     ]
     colours = "blue: above 1, vermillion: below 1" if view.quantity == "speedup" else "blue: more tokens per round"
-    return f'<p>{"".join(entries)}<span class="swb-key">surface: {colours}</span></p>'
+    return f'<p>{unstyled("; ").join(entries)}{unstyled("; ")}<span class="swb-key">surface: {colours}</span></p>'

@@ -18,6 +18,7 @@ from specworkbench.plots import study_cells
 from specworkbench.trace import load_trace
 from specworkbench.widgets.explorer import Explorer, sentence_html, sentence_of
 from specworkbench.widgets.page_repairs import PageRepairs, live_figure, live_text
+from specworkbench.widgets.page_style import PRINT
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.study_controls import STYLE, WIDE, WRAP, StudyControls
 from specworkbench.widgets.study_tables import (
@@ -42,7 +43,7 @@ EMPTY = (
 NOTHING_DONE = "No cell of this study is finished yet. Press Refresh once there is one."
 NOTHING_LEFT = "The filters leave no cell: choose at least one value of every axis, or press All cells."
 NO_CELL = ("click a point, or choose a cell here", "")
-_LOOK = """<style>
+_LOOK = f"<style>{PRINT}" + """
 .swb-study { color: var(--jp-ui-font-color1, inherit); line-height: 1.4; }
 .swb-study-table { max-height: 22em; overflow: auto; border: 1px solid var(--jp-border-color2, #8c8c8c66); }
 .swb-study-table:focus-visible { outline-offset: -3px !important; }
@@ -187,6 +188,18 @@ class StudyBrowser(widgets.VBox):
     def say(self, text: str) -> None:
         """A sentence that stands out; empty for none."""
         self.message.value = sentence_html(text)
+
+    def to_html(self) -> str:
+        """The cells as a table, and the tokens of an opened trace, as HTML that needs neither scripts nor a kernel."""
+        shown = [_LOOK, self.message.value, self.status.value]
+        if len(self.cells):
+            shown.append(self.table.value)
+        if self._trace_path is not None:
+            shown.append(self.explorer.to_html())
+        return "".join([*shown, self.remarks.value])
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     # ---------------------------------------------------------------- display
 

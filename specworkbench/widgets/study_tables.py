@@ -197,7 +197,7 @@ def _cell(name: str, row: Mapping[str, Any]) -> str:
     low, high = (row[end] for end in INTERVALS[name]) if name in INTERVALS else (None, None)
     ends = f" <small>{_figure(name, low)}–{_figure(name, high)}</small>"
     interval = "" if pd.isna([row[name], low, high]).any() else ends
-    return f'<td class="swb-study-number">{_figure(name, row[name])}{interval}</td>'
+    return f'<td align="right" class="swb-study-number">{_figure(name, row[name])}{interval}</td>'
 
 
 def _figure(name: str, value: float) -> str:

@@ -12,13 +12,14 @@ import traitlets
 
 from specworkbench.plots import palette
 from specworkbench.trace import Trace
+from specworkbench.widgets.page_style import STYLE, unstyled
 from specworkbench.widgets.selection import Selection
 from specworkbench.widgets.sentences import sentence
 from specworkbench.widgets.tables import caption, is_cut, sequence_title, tokens_of
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("token_lines.js", "token_nodes.js", "token_strip.js")
-_CSS = palette.css_variables() + (_FOLDER / "token_strip.css").read_text(encoding="utf-8")
+_CSS = palette.css_variables() + STYLE + (_FOLDER / "token_strip.css").read_text(encoding="utf-8")
 _LEGEND = [{"outcome": name, "glyph": mark.glyph, "meaning": mark.meaning} for name, mark in palette.OUTCOMES.items()]
 
 EMPTY = "No tokens yet: decode a prompt or open a trace, and its tokens appear here."
@@ -95,7 +96,7 @@ class TokenStrip(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """All of the strip as HTML that needs neither scripts nor a kernel, and reads where no style is kept."""
-        parts = [f"<style>{_CSS}</style>", '<div class="swb swb-strip">']
+        parts = [f"<style>{_CSS}</style>", '<div class="swb swb-strip swb-twin">']
         if self.title:
             parts.append(f'<div class="swb-title">{escape(self.title)}</div>')
         if self.tokens:
@@ -103,7 +104,7 @@ class TokenStrip(anywidget.AnyWidget):
             numbered = enumerate(self.tokens)
             for round_index, group in groupby(numbered, key=lambda pair: pair[1]["round"]):
                 tokens = " ".join(_token_html(token, index == self.selected) for index, token in group)
-                parts.append(f'<div class="swb-round"><span class="swb-number">{round_index}</span> {tokens}</div>')
+                parts.append(f'<div class="swb-round">{_number_html(round_index)} {tokens}</div>')
             parts.append("</div>")
         else:
             parts.append(f'<p class="swb-empty">{EMPTY}</p>')
@@ -116,25 +117,29 @@ class TokenStrip(anywidget.AnyWidget):
 def _token_html(token: dict[str, Any], selected: bool) -> str:
     cut = is_cut(token["outcome"], token["emitted"])
     glyph = palette.OUTCOMES[token["outcome"]].glyph + (palette.CUT.glyph if cut else "")
-    look = f'class="swb-token{" swb-cut" if cut else ""}" data-outcome="{token["outcome"]}" data-glyph="{glyph}"'
-    text = f"{_glyph_html(glyph)}{escape(token['text'])}"
+    look = f'class="swb-token{" swb-cut" if cut else ""}" data-outcome="{token["outcome"]}"'
+    text = f"<code>{escape(token['text'])}</code>"
+    text = f"{_glyph_html(glyph)}{f'<s>{text}</s>' if token['outcome'] == 'rejected' else text}"
     if selected:
-        look, text = f"{look} aria-current=true", f"<strong>{text}</strong>"
+        look, text = f"{look} aria-current=true", f"{unstyled('▸ ')}<strong>{text}</strong>"
     return f'<span {look} title="{escape(token["label"])}">{text}</span>'
 
 
 def _glyph_html(glyph: str) -> str:
-    """The glyph for pages that drop the style sheet, which draws it otherwise and hides this one."""
-    return f'<span class="swb-glyph">{glyph}</span>'
+    return f'<span class="swb-glyph">{glyph} </span>'
+
+
+def _number_html(round_index: int) -> str:
+    return f'{unstyled("round ")}<span class="swb-number">{round_index}</span>{unstyled(": ")}'
 
 
 def _legend_html(tokens: list[dict[str, Any]]) -> str:
     items = []
     for name, mark in palette.OUTCOMES.items():
         count = sum(token["outcome"] == name for token in tokens)
-        shown = f'<span class="swb-token" data-outcome="{name}" data-glyph="{mark.glyph}">{name}</span>'
-        items.append(f'<span title="{escape(mark.meaning)}">{_glyph_html(mark.glyph)}{shown} {count}</span>')
+        shown = f'<span class="swb-token" data-outcome="{name}">{_glyph_html(mark.glyph)}{name}</span>'
+        items.append(f'<span title="{escape(mark.meaning)}">{shown} {count}</span>')
     cut = sum(is_cut(token["outcome"], token["emitted"]) for token in tokens)
     if cut:
         items.append(f"<span>{palette.CUT.glyph} kept by the rule but cut off by the end: {cut}</span>")
-    return f'<div class="swb-legend">{" ".join(items)}</div>'
+    return f'<div class="swb-legend">{unstyled(" · ").join(items)}</div>'

@@ -218,7 +218,7 @@ def test_the_inspector_draws_once_a_change(monkeypatch):
 
 def test_a_notebook_saved_without_widget_state_still_shows_strip_and_inspector():
     explorer = explore(TRACE)
-    strip, card = 'class="swb swb-strip"', 'class="swb-sentence"'
+    strip, card = 'class="swb swb-strip swb-twin"', 'class="swb-sentence"'
     for widget, parts in ((explorer, (strip, card)), (explorer.strip, (strip,)), (explorer.inspector, (card,))):
         data, _ = DisplayFormatter().format(widget)
         assert "application/vnd.jupyter.widget-view+json" in data

@@ -12,6 +12,7 @@ from specworkbench.theory.one_position import SETTINGS, one_position
 from specworkbench.trace import load_trace
 from specworkbench.widgets import OverlapPlayground, overlap_playground
 from specworkbench.widgets.tables import distribution_table, strip_rows
+from tests.widgets.drawn import unpacked
 from tests.widgets.overlap import FOLDER, HARMFUL, state_of
 from tests.widgets.traces import first, spoken
 
@@ -116,7 +117,7 @@ def test_every_proposed_position_of_the_shipped_trace_fits():
 
 def test_the_twin_stacks_what_comes_out_to_the_frame_of_p():
     playground = OverlapPlayground()
-    html = playground.to_html()
+    html = unpacked(playground.to_html())
     emitted = html.split("<figure")[3]
     bars = [tuple(map(float, pair)) for pair in re.findall(r'y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', emitted)]
     for accepted, replaced, frame in zip(bars[::3], bars[1::3], bars[2::3], strict=True):
@@ -129,7 +130,7 @@ def test_the_twin_stacks_what_comes_out_to_the_frame_of_p():
 
 def test_the_twin_marks_too_much_and_too_little_by_glyph():
     playground = OverlapPlayground(rule="always accept")
-    html = playground.to_html()
+    html = unpacked(playground.to_html())
     off = np.array(playground.q) - playground.p
     assert html.count("▲") == (off > 5e-4).sum() and html.count("▼") == (off < -5e-4).sum()
     assert "≠ p" in html and f"TV {playground.position.tv:.3f}" in html
@@ -137,11 +138,13 @@ def test_the_twin_marks_too_much_and_too_little_by_glyph():
 
 def test_text_is_escaped_in_the_twin():
     html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "<b>", "x"], title="<img src=x>").to_html()
+    html = unpacked(html)
     assert "<script" not in html and "<img" not in html and "<b>" not in html and "&lt;script" in html
 
 
 def test_the_twin_is_well_formed_and_draws_within_its_frame():
-    html = OverlapPlayground(tokens=[HARMFUL, "&", '"', "long name of a token", "x"], rule="ratio q/p").to_html()
+    playground = OverlapPlayground(tokens=[HARMFUL, "&", '"', "long name of a token", "x"], rule="ratio q/p")
+    html = unpacked(playground.to_html())
     figures = [ElementTree.fromstring(text) for text in re.findall(r"<figure.*?</figure>", html, re.DOTALL)]
     assert len(figures) == 3
     for rect in (rect for figure in figures for rect in figure.iter("rect") if "x" in rect.attrib):
@@ -151,7 +154,7 @@ def test_the_twin_is_well_formed_and_draws_within_its_frame():
 
 def test_two_twins_on_a_page_do_not_share_names():
     playground = OverlapPlayground()
-    one, other = (set(re.findall(r'id="([^"]+)"', playground.to_html())) for _ in range(2))
+    one, other = (set(re.findall(r'id="([^"]+)"', unpacked(playground.to_html()))) for _ in range(2))
     assert len(one) == 9 and not one & other
 
 

@@ -8,6 +8,7 @@ import pytest
 from specworkbench.theory.one_position import RULES, SETTINGS, one_position, with_probability
 from specworkbench.widgets import OverlapPlayground, overlap_playground
 from specworkbench.widgets.overlap_twin import in_words, verdict
+from tests.widgets.drawn import unpacked
 from tests.widgets.node import node_runner
 from tests.widgets.overlap import FOLDER, HARMFUL, state_of
 
@@ -218,7 +219,7 @@ def test_the_browser_draws_what_the_twin_draws(in_node, rule):
     return [el.find((n) => n.tag === "figure").map(bars), marks];
     """
     drawn, marks = in_node(code, state=state_of(playground))
-    html = playground.to_html()
+    html = unpacked(playground.to_html())
     number = r'="([-\d.]+)"'
     look = f"<rect x{number} y{number} width{number} height{number}"
     for bars, figure in zip(drawn, html.split("<figure")[1:], strict=True):
