@@ -11,6 +11,8 @@ from typing import BinaryIO
 
 from specworkbench.errors import InputError
 
+__all__ = ["whole_file"]
+
 
 @contextlib.contextmanager
 def whole_file(path: Path, what: str) -> Iterator[BinaryIO]:
@@ -18,6 +20,13 @@ def whole_file(path: Path, what: str) -> Iterator[BinaryIO]:
 
     Folders on the way are made. When the block fails, `path` is as it was and nothing else is left. what: its name in
     the sentence of the `InputError` raised where the file cannot be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with whole_file(Path(folder) / "new" / "figures.bin", "the figures") as file:
+    ...         _ = file.write(b"12")
+    ...     print((Path(folder) / "new" / "figures.bin").read_bytes())
+    b'12'
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:

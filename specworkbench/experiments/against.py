@@ -27,6 +27,11 @@ from specworkbench.experiments.implementation import Implementation, opened
 from specworkbench.experiments.workers import Workers
 from specworkbench.workloads import Prompt
 
+__all__ = [
+    "few", "Engine", "engine_opened", "outputs_of", "other_engine", "Comparison", "GreedyComparison", "short",
+    "compare", "refuse_numbers",
+]  # fmt: skip
+
 ENGINES = ("plain", "transformers")
 CHUNK = 25
 """Outputs of a prompt that one task draws."""
@@ -40,7 +45,12 @@ Watch = Callable[[str, int, int], bool | None]
 
 
 def few(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """The first prompt of each bucket: whole outputs need many draws of the same prompt."""
+    """The first prompt of each bucket: whole outputs need many draws of the same prompt.
+
+    >>> from specworkbench.workloads import load_prompts
+    >>> [prompt.bucket for prompt in few(load_prompts("embedded"))]
+    ['code', 'prose', 'structured']
+    """
     return list({prompt.bucket: prompt for prompt in reversed(prompts)}.values())[::-1]
 
 
@@ -48,6 +58,10 @@ def few(prompts: Sequence[Prompt]) -> list[Prompt]:
 class Engine:
     """Whose outputs are drawn. name: "ours" (the implementation as it is) or "transformers"; defaults: whether what
     transformers does when it is left to itself is left to it.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> Engine("transformers", Implementation("embedded", ProposerSpec("ngram"))).name
+    'transformers'
     """
 
     name: str
@@ -57,7 +71,12 @@ class Engine:
 
 @lru_cache(maxsize=8)
 def engine_opened(engine: Engine) -> OurDecoding | AssistedGeneration:
-    """The engine, ready to draw. Raises `InputError` for a proposer that transformers has no counterpart of."""
+    """The engine, ready to draw. Raises `InputError` for a proposer that transformers has no counterpart of.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> type(engine_opened(Engine("ours", Implementation("embedded", ProposerSpec("ngram"))))).__name__
+    'OurDecoding'
+    """
     parts, settings = opened(engine.wanted), engine.wanted.settings
     if engine.name == "ours":
         return OurDecoding(parts.target, settings, parts.proposer, parts.verifier)
@@ -73,7 +92,13 @@ def engine_opened(engine: Engine) -> OurDecoding | AssistedGeneration:
 
 
 def outputs_of(engine: Engine, prompt: str, count: int, first: int) -> list[tuple[int, ...]]:
-    """Outputs first .. first + count - 1 of a prompt."""
+    """Outputs first .. first + count - 1 of a prompt.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> wanted = short(Implementation("embedded", ProposerSpec("ngram")), length=4)
+    >>> [len(output) <= 4 for output in outputs_of(Engine("ours", wanted), "a b a b", count=2, first=0)]
+    [True, True]
+    """
     ids = opened(engine.wanted).target.encode(prompt, engine.wanted.chat)
     return engine_opened(engine).draw(ids, count, seed=engine.wanted.seed, first=first)
 
@@ -82,6 +107,10 @@ def other_engine(wanted: Implementation, engine: str, defaults: bool = False) ->
     """Whom an implementation is compared with: "plain" or "transformers", which is left its defaults where asked.
 
     Raises `InputError` for another name, or where the engine cannot do what the implementation does.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> other_engine(Implementation("embedded", ProposerSpec("ngram")), "plain").wanted.proposer.name
+    'none'
     """
     if engine not in ENGINES:
         raise InputError(f"there is no engine {engine!r} to compare with; choose one of {', '.join(ENGINES)}")
@@ -99,6 +128,12 @@ class Comparison:
     subject: ours against theirs; positive: the same with a fault; null: our plain decoding against itself, with other
     draws. law: outputs against the target's own law, on a partition declared beforehand, by "subject" and "theirs" (but
     where that is our plain decoding) and by prompt; adjusted: Holm's p-values of these.
+
+    >>> from specworkbench.equivalence.others import two_samples
+    >>> ours = [(0, 1), (1, 0)] * 20
+    >>> same, other = (two_samples(ours, theirs) for theirs in (ours[::-1], [(0, 0), (1, 1)] * 20))
+    >>> Comparison({"name": "mine"}, subject=same, positive=other, null=same, law={}, adjusted={}).verdict
+    'not rejected'
     """
 
     engine: dict[str, Any]
@@ -122,7 +157,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class GreedyComparison:
-    """Two engines at temperature 0, where an output is no draw: where they part, by prompt."""
+    """Two engines at temperature 0, where an output is no draw: where they part, by prompt.
+
+    >>> from specworkbench.engine import DecodeSettings, SamplingSettings
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.workloads import Prompt
+    >>> greedy = DecodeSettings(max_new_tokens=16, sampling=SamplingSettings(temperature=0))
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"), settings=greedy)
+    >>> with Workers() as workers:
+    ...     compare(wanted, "plain", [Prompt("mine", "text", "a b a b")], workers=workers).verdict
+    'not rejected'
+    """
 
     engine: dict[str, Any]
     divergences: Divergences
@@ -134,7 +179,12 @@ class GreedyComparison:
 
 
 def short(wanted: Implementation, length: int = LENGTH) -> Implementation:
-    """The same with outputs of so many tokens; at temperature 0, where each is drawn once, as it is."""
+    """The same with outputs of so many tokens; at temperature 0, where each is drawn once, as it is.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> short(Implementation("embedded", ProposerSpec("ngram")), length=4).settings.max_new_tokens
+    4
+    """
     if wanted.settings.sampling.greedy:
         return wanted
     return replace(wanted, settings=replace(wanted.settings, max_new_tokens=length))
@@ -158,6 +208,13 @@ def compare(
     many of them there are, and how many there will be; with False it stops everything, and there is no answer. Raises
     `InputError`, before anything is drawn, for what `other_engine` and `refuse_numbers` refuse, and for fewer outputs
     than the target's law can be tested with.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.workloads import Prompt
+    >>> wanted, prompts = Implementation("embedded", ProposerSpec("ngram")), [Prompt("mine", "text", "a b a b")]
+    >>> with Workers() as workers:
+    ...     compare(wanted, "plain", prompts, outputs=40, length=2, workers=workers).null.differ
+    False
     """
     wanted = short(wanted, length)
     theirs, cells = prepared(wanted, engine, prompts, outputs, level, defaults)
@@ -217,7 +274,10 @@ def prepared(
 
 
 def refuse_numbers(outputs: int, level: float) -> None:
-    """Raises `InputError` for numbers of outputs, or levels, that the comparison cannot do with."""
+    """Raises `InputError` for numbers of outputs, or levels, that the comparison cannot do with.
+
+    >>> refuse_numbers(outputs=300, level=0.001)
+    """
     if not 1 <= outputs <= MOST_OUTPUTS:
         raise InputError(f"outputs is {outputs}; from each prompt 1 to {MOST_OUTPUTS} can be drawn")
     if not LEAST_LEVEL <= level < 1.0:

@@ -16,6 +16,8 @@ from specworkbench.experiments.plan import Cell, Configuration, Plan
 from specworkbench.experiments.rows import Traces
 from specworkbench.trace import save_trace
 
+__all__ = ["Bench"]
+
 WARM_UP_TOKENS = 16
 
 Stop = Callable[[], bool]
@@ -28,6 +30,15 @@ class Bench:
     out: the folder below which `traces/CONFIGURATION/PROMPT.trace` are written. left_out: of a lenient plan, the
     proposers that do not suit the target, and why. Raises `InputError` where a model cannot be loaded, settings do not
     fit together, a proposer does not suit the target, or a prompt does not fit.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.workloads import Prompt
+    >>> plan = Plan("embedded", (ProposerSpec("ngram"),), (Prompt("mine", "text", "a b a b"),), max_new_tokens=8)
+    >>> with TemporaryDirectory() as folder:
+    ...     bench = Bench(plan, Path(folder))
+    ...     print(bench.run(), bench.finished, bench.planned)
+    True 4 4
     """
 
     def __init__(self, plan: Plan, out: Path):

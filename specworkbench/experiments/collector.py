@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+__all__ = ["little_garbage"]
+
 
 @contextmanager
 def little_garbage() -> Iterator[None]:
@@ -13,6 +15,10 @@ def little_garbage() -> Iterator[None]:
 
     With torch and transformers loaded a full collection goes through more than half a million objects, which takes as
     long as many steps of a small model.
+
+    >>> with little_garbage():
+    ...     print(gc.get_freeze_count() > 0)
+    True
     """
     gc.collect()
     gc.freeze()

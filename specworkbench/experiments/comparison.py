@@ -18,6 +18,8 @@ from specworkbench.paths import EMBEDDED
 from specworkbench.trace import Trace
 from specworkbench.workloads import Prompt
 
+__all__ = ["Comparison", "Watch", "comparison_rows", "comparison_row", "finished", "explained"]
+
 ACCEPTANCE = {
     "alpha_counts": analysis.alpha_counts,
     "alpha_overlap": analysis.alpha_overlap,
@@ -35,6 +37,11 @@ class Comparison:
     `DecodeSettings`; engine as in `load_model`; capture: see `Decoder`, what is recorded takes time of every round.
 
     Raises `InputError` where nothing is to be compared, or there is nothing to continue.
+
+    >>> from specworkbench.workloads import load_prompts
+    >>> asked = Comparison(tuple(load_prompts("embedded", per_bucket=1)), ("ngram", "eagle"), max_new_tokens=32)
+    >>> asked.labels, asked.planned_tokens
+    (('none', 'ngram', 'eagle'), 96)
     """
 
     prompts: tuple[Prompt, ...]
@@ -74,7 +81,16 @@ class Comparison:
 
 
 class Watch:
-    """Is told what happens while a comparison is decoded, and may stop it. Does nothing; override what is wanted."""
+    """Is told what happens while a comparison is decoded, and may stop it. Does nothing; override what is wanted.
+
+    >>> class Told(Watch):
+    ...     def decoded(self, label, prompts):
+    ...         print(f"{label}: {prompts} prompts")
+    >>> Told().decoded("ngram", 2)
+    ngram: 2 prompts
+    >>> Told().stopped()
+    False
+    """
 
     def stopped(self) -> bool:
         """Asked after each round and before each load; once true, what was decoded by then is all there is."""
@@ -94,7 +110,15 @@ class Watch:
 
 
 def comparison_rows(traces: Mapping[str, Trace]) -> list[dict[str, Any]]:
-    """One row a trace, in the order given: see `comparison_row`. traces: by label, the plain one as `PLAIN`."""
+    """One row a trace, in the order given: see `comparison_row`. traces: by label, the plain one as `PLAIN`.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> traces = {"none": "quickstart_plain", "draft-m": "quickstart"}
+    >>> traces = {label: load_trace(traces_dir() / f"{name}.trace") for label, name in traces.items()}
+    >>> [(row["proposer"], round(row["block_efficiency"], 2)) for row in comparison_rows(traces)]
+    [('none', 1.0), ('draft-m', 2.57)]
+    """
     return [comparison_row(label, trace, traces.get(PLAIN)) for label, trace in traces.items()]
 
 
@@ -104,6 +128,12 @@ def comparison_row(label: str, trace: Trace, plain: Trace | None) -> dict[str, A
 
     Figures are over the prompts that this and plain decoding have both brought to an end. Where there is none, as a
     stop came first, they are those of acceptance alone. The speedup of plain decoding is 1: it is the measure.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> row = comparison_row("draft-m", load_trace(traces_dir() / "quickstart.trace"), plain=None)
+    >>> round(row["alpha_counts"], 3), row["speedup_measured"]
+    (0.657, None)
     """
     found: dict[str, Any] = dict.fromkeys(FIGURES)
     if label == PLAIN:
@@ -125,13 +155,29 @@ def comparison_row(label: str, trace: Trace, plain: Trace | None) -> dict[str, A
 
 
 def finished(trace: Trace) -> Trace | None:
-    """The sequences that were not stopped on request; None without any."""
+    """The sequences that were not stopped on request; None without any.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> len(finished(trace).sequences) == len(trace.sequences)
+    True
+    """
     ended = [index for index, sequence in enumerate(trace.sequences) if sequence["stop_reason"] != "stopped"]
     return analysis.select(trace, ended) if ended else None
 
 
 def explained(plain: Trace | None, trace: Trace) -> str:
-    """From the formula to the measured speedup in a sentence (`analysis.gap`), or why there is none."""
+    """From the formula to the measured speedup in a sentence (`analysis.gap`), or why there is none.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> explained(plain, trace)[:52]
+    'The formula says 2.56x (alpha 0.66, gamma 4, guesses'
+    >>> explained(None, trace)
+    'No prompt was decoded to its end both plainly and by this proposer, so there is no speedup to explain.'
+    """
     before, after = (None if of is None else finished(of) for of in (plain, trace))
     if before is None or after is None:
         return "No prompt was decoded to its end both plainly and by this proposer, so there is no speedup to explain."

@@ -13,9 +13,17 @@ from specworkbench.engine import LanguageModel
 from specworkbench.engine.machine import cpu_model
 from specworkbench.engine.run import device_name, library_versions
 
+__all__ = ["environment_of"]
+
 
 def environment_of(target: LanguageModel) -> dict[str, Any]:
-    """Versions, processor, cores, threads, device and dtype; the date is now, UTC."""
+    """Versions, processor, cores, threads, device and dtype; the date is now, UTC.
+
+    >>> from specworkbench.engine import load_model
+    >>> found = environment_of(load_model("embedded", device="cpu"))
+    >>> found["device"], found["dtype"]
+    ('cpu', 'float32')
+    """
     return {
         **library_versions(),
         "platform": platform.platform(),

@@ -42,6 +42,10 @@ class Check:
     decided. These judge the sampler given its rows; rows: whether its rows are those of single-token forwards up to
     rounding; law_bound: how far rounding alone may move the law of a whole continuation; divergences: at temperature 0,
     where outputs part from those of plain decoding.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> Check(Implementation("embedded", ProposerSpec("ngram")), lossless=True).verdict
+    'undecided'
     """
 
     implementation: Implementation
@@ -86,6 +90,15 @@ def check(
     of the null control, a quarter of `tokens` when not given. Raises `InputError` for a number of tokens, a level or
     a margin out of range, no prompt, one that does not fit, or parts that do not fit together; all this before anything
     is decoded.
+
+    >>> from specworkbench.engine import DecodeSettings
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.workloads import Prompt
+    >>> wanted = Implementation("embedded", ProposerSpec("random"), settings=DecodeSettings(max_new_tokens=16))
+    >>> with Workers() as workers:
+    ...     found = check(wanted, [Prompt("mine", "text", "a b a b")], tokens=400, workers=workers)
+    >>> found.positive.rejected, found.subject.rejected
+    (True, False)
     """
     refuse_what_does_not_fit(wanted, prompts, tokens, level, margin)
     who = {"positive": wanted.faulty(), "null": wanted.plain(), "subject": wanted}
@@ -135,7 +148,15 @@ def refuse_what_does_not_fit(
 def row_differences(
     wanted: Implementation, prompts: Sequence[Prompt], watch: Watch | None = None
 ) -> RowDifference | None:
-    """One continuation of each prompt, its rows measured against single-token rows; None where it was stopped."""
+    """One continuation of each prompt, its rows measured against single-token rows; None where it was stopped.
+
+    >>> from specworkbench.engine import DecodeSettings
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.workloads import Prompt
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"), settings=DecodeSettings(max_new_tokens=16))
+    >>> row_differences(wanted, [Prompt("mine", "text", "a b a b")]).verdict().kind
+    'rounding'
+    """
     parts, settings = opened(wanted), wanted.settings
     differences = RowDifference(parts.target, settings.sampling)
     for number, prompt in enumerate(prompts, start=1):

@@ -11,12 +11,21 @@ from specworkbench.experiments.implementation import Implementation, begun, open
 from specworkbench.experiments.workers import Workers
 from specworkbench.workloads import Prompt
 
+__all__ = ["output_of", "divergences", "biased"]
+
 Divergences = dict[str, Divergence | None]
 """By prompt, where the outputs part; None where they are equal."""
 
 
 def output_of(wanted: Implementation, prompt: str) -> list[int]:
-    """What an implementation says, as tokens."""
+    """What an implementation says, as tokens.
+
+    >>> from specworkbench.engine import DecodeSettings
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"), settings=DecodeSettings(max_new_tokens=4))
+    >>> len(output_of(wanted, "a b a b"))
+    4
+    """
     sequence = begun(wanted, prompt, 0)
     for _ in decode_rounds(sequence):
         pass
@@ -34,6 +43,14 @@ def divergences(
 
     watch: told how many prompts have been compared, of how many; where it returns False, the rest is left, and there is
     no answer.
+
+    >>> from specworkbench.engine import DecodeSettings, SamplingSettings
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> greedy = DecodeSettings(max_new_tokens=16, sampling=SamplingSettings(temperature=0))
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"), settings=greedy)
+    >>> with Workers() as workers:
+    ...     divergences(wanted, [Prompt("mine", "text", "a b a b")], workers)
+    {'mine': None}
     """
     target, settings, found = opened(wanted).target, wanted.settings, {}
     ours = workers.map(output_of, [(wanted, prompt.text) for prompt in prompts])
@@ -50,5 +67,9 @@ def divergences(
 
 
 def biased(found: Divergences | None) -> bool:
-    """Whether rounding does not explain all of it."""
+    """Whether rounding does not explain all of it.
+
+    >>> biased({"mine": None}), biased(None)
+    (False, False)
+    """
     return any(each is not None and each.judgement == "bias" for each in (found or {}).values())

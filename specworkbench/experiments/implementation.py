@@ -22,6 +22,8 @@ from specworkbench.equivalence.faults import FaultyVerifier, control_for
 from specworkbench.equivalence.monitor import Monitor
 from specworkbench.experiments.plan import PLAIN, ProposerSpec
 
+__all__ = ["Implementation", "Opened", "opened", "begun", "evidence_of", "default_jobs"]
+
 
 @dataclass(frozen=True)
 class Implementation:
@@ -29,6 +31,10 @@ class Implementation:
 
     settings: max_new_tokens is the length of each continuation. fused, products, engine: see `load_model`. seed: of its
     random streams. fault: "" or a key of `equivalence.faults.FAULTS`.
+
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"), settings=DecodeSettings(max_new_tokens=16))
+    >>> wanted.plain().proposer.name, wanted.faulty().fault != ""
+    ('none', True)
     """
 
     target: str
@@ -60,7 +66,12 @@ class Implementation:
 
 @dataclass(frozen=True)
 class Opened:
-    """The parts of an implementation, loaded."""
+    """The parts of an implementation, loaded.
+
+    >>> found = opened(Implementation("embedded", ProposerSpec("ngram")))
+    >>> found.proposer.name, found.verifier.name
+    ('ngram', 'token')
+    """
 
     target: LanguageModel
     proposer: Proposer
@@ -82,7 +93,11 @@ def _proposer(spec: ProposerSpec, name: str, loading: Loading) -> Proposer:
 
 
 def opened(wanted: Implementation) -> Opened:
-    """Load what an implementation names, once. Raises `InputError` for what does not exist or does not fit together."""
+    """Load what an implementation names, once. Raises `InputError` for what does not exist or does not fit together.
+
+    >>> opened(Implementation("embedded", ProposerSpec("ngram"), rule="block")).verifier.lossless
+    True
+    """
     loading = tuple((name, getattr(wanted, name)) for name in ("dtype", "device", "fused", "products", "engine"))
     target, proposer = _target(wanted.target, loading), _proposer(wanted.proposer, wanted.target, loading)
     verifier = make_verifier(wanted.rule, wanted.settings.sampling, proposer)
@@ -93,6 +108,10 @@ def begun(wanted: Implementation, prompt: str, index: int) -> Decoding:
     """The prompt as sequence number `index`; its draws depend on the seed and that number alone.
 
     Raises `InputError` where the prompt does not fit the target.
+
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"))
+    >>> begun(wanted, "a b a b", index=3).index
+    3
     """
     parts = opened(wanted)
     streams = Streams(wanted.seed, parts.target.device, work_dtype(parts.target.device))
@@ -101,7 +120,12 @@ def begun(wanted: Implementation, prompt: str, index: int) -> Decoding:
 
 
 def evidence_of(wanted: Implementation, prompt: str, index: int) -> Evidence:
-    """Decode one prompt as sequence number `index`, and keep what the tests need of it."""
+    """Decode one prompt as sequence number `index`, and keep what the tests need of it.
+
+    >>> wanted = Implementation("embedded", ProposerSpec("ngram"), settings=DecodeSettings(max_new_tokens=16))
+    >>> len(evidence_of(wanted, "a b a b", index=0)) <= 16
+    True
+    """
     sequence = begun(wanted, prompt, index)
     monitor = Monitor(sequence.verifier.name)
     for step in decode_rounds(sequence):
@@ -110,6 +134,10 @@ def evidence_of(wanted: Implementation, prompt: str, index: int) -> Evidence:
 
 
 def default_jobs(wanted: Implementation) -> int:
-    """A process a core for the small embedded family on a CPU; one otherwise."""
+    """A process a core for the small embedded family on a CPU; one otherwise.
+
+    >>> default_jobs(Implementation("some/model", ProposerSpec("ngram")))
+    1
+    """
     embedded = wanted.target.startswith("embedded") and wanted.device in (None, "cpu") and not torch.cuda.is_available()
     return (os.cpu_count() or 1) if embedded else 1

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+__all__ = ["timed", "Gauge", "Rates", "reading", "multiplying", "memory_buffer", "last_level_cache"]
+
 MIB = 2**20
 LEAST_BUFFER = 512 * MIB
 """Bytes of the buffer that memory bandwidth is measured with, where eight last-level caches are not more."""
@@ -23,7 +25,11 @@ SIDES = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def timed(work: Callable[[], Any], device: torch.device) -> float:
-    """Seconds from an idle device to an idle device, by the host's clock."""
+    """Seconds from an idle device to an idle device, by the host's clock.
+
+    >>> timed(lambda: sum(range(1000)), torch.device("cpu")) > 0
+    True
+    """
     _settle(device)
     started = perf_counter()
     work()
@@ -37,6 +43,11 @@ class Gauge:
 
     amount: what one call of `work` does, in bytes or operations; size: bytes of the buffer or side of the matrices it
     does it with; repeats: calls of one timing.
+
+    >>> zeros = torch.zeros(1000)
+    >>> gauge = Gauge(zeros.sum, amount=4000, size=4000, device=torch.device("cpu"), repeats=10)
+    >>> gauge.rate() > 0
+    True
     """
 
     work: Callable[[], Any]
@@ -59,7 +70,11 @@ class Gauge:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a gauge of this size measured, per second."""
+    """What a gauge of this size measured, per second.
+
+    >>> Rates(size=4000, values=[1e9, 3e9, 2e9]).as_dict()
+    {'size': 4000, 'best': 3000000000.0, 'median': 2000000000.0, 'runs': 3}
+    """
 
     size: int
     values: list[float] = field(default_factory=list)
@@ -71,14 +86,22 @@ class Rates:
 
 
 def reading(nbytes: int, device: torch.device) -> Gauge:
-    """Reading a buffer of so many bytes (to a float32) again and again, as a sum."""
+    """Reading a buffer of so many bytes (to a float32) again and again, as a sum.
+
+    >>> reading(4000, torch.device("cpu")).size
+    4000
+    """
     buffer = torch.ones(max(1, nbytes // 4), device=device)  # written: of zeros the system may keep one page for all
     size = buffer.numel() * buffer.element_size()
     return Gauge.of(buffer.sum, size, size, device)
 
 
 def multiplying(dtype: torch.dtype, device: torch.device) -> Gauge:
-    """A product of two square matrices, the smallest that takes half as long as a timing should, or the largest."""
+    """A product of two square matrices, the smallest that takes half as long as a timing should, or the largest.
+
+    >>> multiplying(torch.float32, torch.device("cpu")).size in SIDES
+    True
+    """
     for side in SIDES:
         square = torch.ones(side, side, dtype=dtype, device=device)
         product = partial(torch.mm, square, square)
@@ -88,12 +111,21 @@ def multiplying(dtype: torch.dtype, device: torch.device) -> Gauge:
 
 
 def memory_buffer(device: torch.device) -> int:
-    """Bytes of a buffer that no cache of this device holds a good part of."""
+    """Bytes of a buffer that no cache of this device holds a good part of.
+
+    >>> memory_buffer(torch.device("cpu")) > 2**20
+    True
+    """
     return max(LEAST_BUFFER, 8 * (last_level_cache(device) or 0))
 
 
 def last_level_cache(device: torch.device) -> int | None:
-    """Bytes of the largest cache before the memory; None where the system does not say."""
+    """Bytes of the largest cache before the memory; None where the system does not say.
+
+    >>> size = last_level_cache(torch.device("cpu"))
+    >>> size is None or size > 0
+    True
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).L2_cache_size
     sizes = []

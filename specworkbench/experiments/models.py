@@ -8,9 +8,18 @@ from typing import Any
 from specworkbench.engine import LanguageModel, Proposer, load_model, make_proposer
 from specworkbench.experiments.plan import ProposerSpec
 
+__all__ = ["Models", "Loaded"]
+
 
 class Models:
-    """A target with its proposers: weights of one name are loaded once for all of a kind."""
+    """A target with its proposers: weights of one name are loaded once for all of a kind.
+
+    >>> models = Models(load_model("embedded"))
+    >>> models.proposer(ProposerSpec("ngram")) is models.proposer(ProposerSpec("ngram"))
+    False
+    >>> models.kept(ProposerSpec("ngram")) is models.kept(ProposerSpec("ngram"))
+    True
+    """
 
     def __init__(self, target: LanguageModel):
         self.target = target
@@ -37,7 +46,12 @@ class Models:
 
 
 class Loaded:
-    """The models that were used last, kept for the next time: one target with its proposers."""
+    """The models that were used last, kept for the next time: one target with its proposers.
+
+    >>> loaded = Loaded()
+    >>> loaded.models("embedded") is loaded.models("embedded")
+    True
+    """
 
     def __init__(self) -> None:
         self._key: tuple[Any, str] | None = None

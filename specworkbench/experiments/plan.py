@@ -11,13 +11,22 @@ from specworkbench.errors import InputError
 from specworkbench.paths import EMBEDDED, embedded_folder, is_embedded
 from specworkbench.workloads import Prompt
 
+__all__ = ["ProposerSpec", "Configuration", "Cell", "Plan", "proposers_for", "rotated", "written"]
+
 EMBEDDED_DRAFTS = ("embedded/draft-m", "embedded/draft-s")
 DRAFT_MODEL, PLAIN = "draft_model", "none"
 
 
 @dataclass(frozen=True)
 class ProposerSpec:
-    """A proposer as it is asked for: its name, the name of its weights (if any), its settings as (name, value)."""
+    """A proposer as it is asked for: its name, the name of its weights (if any), its settings as (name, value).
+
+    >>> spec = ProposerSpec.parse("ngram,max_n=3")
+    >>> spec.label, dict(spec.settings)
+    ('ngram,max_n=3', {'max_n': 3})
+    >>> ProposerSpec.parse("draft_model:embedded/draft-s").weights
+    'embedded/draft-s'
+    """
 
     name: str
     weights: str | None = None
@@ -88,7 +97,11 @@ class ProposerSpec:
 
 @dataclass(frozen=True)
 class Configuration:
-    """How a prompt is decoded: by which proposer; gamma: None for plain decoding."""
+    """How a prompt is decoded: by which proposer; gamma: None for plain decoding.
+
+    >>> Configuration(ProposerSpec("ngram"), gamma=4, temperature=0.0).name
+    'ngram gamma 4 temperature 0'
+    """
 
     proposer: ProposerSpec
     gamma: int | None
@@ -113,7 +126,12 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Cell:
-    """One prompt, the `number`-th of the plan, in one configuration."""
+    """One prompt, the `number`-th of the plan, in one configuration.
+
+    >>> from specworkbench.workloads import Prompt
+    >>> Cell(0, Prompt("mine", "text", "a b a b"), Configuration(ProposerSpec("ngram"), 4, 0.0)).prompt.id
+    'mine'
+    """
 
     number: int
     prompt: Prompt
@@ -128,6 +146,14 @@ class Plan:
     alone. fused, products, engine: see `load_model`. lenient: nobody chose the proposers, so those that do not suit the
     target are left out instead of refused. Raises `InputError` for a grid without prompts, proposers, gammas or
     temperatures.
+
+    >>> from specworkbench.workloads import load_prompts
+    >>> prompts = tuple(load_prompts("embedded", per_bucket=1))
+    >>> plan = Plan("embedded", (ProposerSpec("ngram"),), prompts, gammas=(2, 4), temperatures=(0.0,))
+    >>> [configuration.name for configuration in plan.configurations()]
+    ['none temperature 0', 'ngram gamma 2 temperature 0', 'ngram gamma 4 temperature 0']
+    >>> len(list(plan.cells()))
+    9
     """
 
     target: str
@@ -188,6 +214,11 @@ def proposers_for(target: str, texts: Sequence[str] = (), drafts: Sequence[str] 
     Where neither is given, whatever works without being told more: for the embedded target its drafts, then every
     proposer that needs no weights, or whose default weights for this target are there. Instruments only when named.
     Raises `InputError` for what `parse` or `fitted` refuses, and for plain decoding, which is in every report.
+
+    >>> [spec.label for spec in proposers_for("some/model")]
+    ['ngram', 'suffix', 'mtp:some/model', 'random', 'layer_skip']
+    >>> [spec.label for spec in proposers_for("embedded", ["ngram,max_n=3"], drafts=["embedded/draft-s"])]
+    ['draft_model:embedded/draft-s', 'ngram,max_n=3']
     """
     given = [ProposerSpec.of(DRAFT_MODEL, draft) for draft in drafts] + [ProposerSpec.parse(text) for text in texts]
     specs = dict.fromkeys(spec.fitted(target) for spec in given or _default_specs(target))
@@ -197,14 +228,22 @@ def proposers_for(target: str, texts: Sequence[str] = (), drafts: Sequence[str] 
 
 
 def rotated(items: list, number: int) -> list:
-    """The items from place `number` on, round and round; backwards in every other turn."""
+    """The items from place `number` on, round and round; backwards in every other turn.
+
+    >>> rotated(["plain", "ngram", "eagle"], 1)
+    ['ngram', 'eagle', 'plain']
+    """
     start = number % len(items)
     turned = items[start:] + items[:start]
     return turned[::-1] if number // len(items) % 2 else turned
 
 
 def written(value: Any) -> str:
-    """A setting's value as `parse` reads it: true, 3, 0.1, 1,2,3."""
+    """A setting's value as `parse` reads it: true, 3, 0.1, 1,2,3.
+
+    >>> written(True), written(3.0), written((1, 2, 3))
+    ('true', '3', '1,2,3')
+    """
     if isinstance(value, tuple):
         return ",".join(map(written, value))
     if isinstance(value, float):

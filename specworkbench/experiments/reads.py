@@ -19,6 +19,8 @@ from torch import nn
 from specworkbench.engine import LanguageModel
 from specworkbench.engine.kvcache import KVCache
 
+__all__ = ["Weights", "Reads", "weights_of", "reads_of"]
+
 ALL_EXPERTS = "which experts a forward uses could not be seen; all are counted, so bytes and operations are too many"
 
 
@@ -28,6 +30,10 @@ class Weights:
 
     every: bytes read once, whatever the number of rows; looked_up: bytes of the embedding tables a row reads; entries:
     of the matrices that each row is multiplied with; experts: the modules that hold the experts of a layer.
+
+    >>> from specworkbench.engine import load_model
+    >>> weights_of(load_model("embedded").model).experts
+    ()
     """
 
     every: int
@@ -41,6 +47,9 @@ class Reads:
     """Of one forward: bytes of weights, bytes of keys and values (the written ones too), and operations.
 
     operations: two for each entry of a matrix and row; those of attention are left out. note: what is not exact.
+
+    >>> Reads(weight_bytes=4000, cache_bytes=128, operations=2000).note is None
+    True
     """
 
     weight_bytes: int
@@ -50,7 +59,13 @@ class Reads:
 
 
 def weights_of(model: Any) -> Weights:
-    """model: a causal language model of transformers; of one that also sees or hears, what it reads for text."""
+    """model: a causal language model of transformers; of one that also sees or hears, what it reads for text.
+
+    >>> from specworkbench.engine import load_model
+    >>> found = weights_of(load_model("embedded").model)
+    >>> found.every >= 4 * found.entries > 0
+    True
+    """
     modules = list(dict.fromkeys(module for part in _text_parts(model) for module in part.modules()))
     experts = tuple(module for module in modules if _holds_experts(module))
     tables = [module for module in modules if isinstance(module, nn.Embedding)]
@@ -65,7 +80,15 @@ def weights_of(model: Any) -> Weights:
 
 
 def reads_of(target: LanguageModel, weights: Weights, ids: torch.Tensor, cache: KVCache) -> Reads:
-    """Of a forward over ids (n,), which is done here and stays in the cache; weights: those of the target."""
+    """Of a forward over ids (n,), which is done here and stays in the cache; weights: those of the target.
+
+    >>> from specworkbench.engine import load_model
+    >>> target = load_model("embedded")
+    >>> ids = torch.tensor(target.encode("a b a b"))
+    >>> one, all_ = (reads_of(target, weights_of(target.model), part, target.new_cache()) for part in (ids[:1], ids))
+    >>> all_.operations == len(ids) * one.operations
+    True
+    """
     with _experts_watched(weights.experts) as used:
         target.forward(ids, cache)
     rows, read, entries, note = len(ids), weights.every + len(ids) * weights.looked_up, weights.entries * len(ids), None

@@ -12,10 +12,17 @@ from specworkbench.experiments.environment import environment_of
 from specworkbench.experiments.files import to_json, write_whole
 from specworkbench.experiments.rows import Traces, rows
 
+__all__ = ["Report", "report_of"]
+
 
 @dataclass(frozen=True)
 class Report:
-    """rows: as in report.json; environment: what they depend on; traces: what they were computed from."""
+    """rows: as in report.json; environment: what they depend on; traces: what they were computed from.
+
+    >>> report = Report(rows=[{"proposer": "ngram"}], environment={}, traces={})
+    >>> "ngram" in report.as_json()
+    True
+    """
 
     rows: list[dict[str, Any]]
     environment: dict[str, Any]
@@ -31,7 +38,20 @@ class Report:
 
 
 def report_of(bench: Bench, prompts: str) -> Report:
-    """The report on what a bench has finished, be it all or not. prompts: where they come from, in words."""
+    """The report on what a bench has finished, be it all or not. prompts: where they come from, in words.
+
+    >>> from specworkbench.experiments.plan import Plan
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.workloads import Prompt
+    >>> plan = Plan("embedded", (ProposerSpec("ngram"),), (Prompt("mine", "text", "a b a b"),), max_new_tokens=8)
+    >>> with TemporaryDirectory() as folder:
+    ...     bench = Bench(plan, Path(folder))
+    ...     _ = bench.run()
+    ...     found = report_of(bench, prompts="one of my own")
+    >>> [(row["proposer"], row["bucket"]) for row in found.rows]
+    [('ngram', 'text'), ('ngram', 'all'), ('ngram', 'text'), ('ngram', 'all')]
+    """
     plan = bench.plan
     environment = environment_of(bench.target) | {
         "target": bench.target.describe(),

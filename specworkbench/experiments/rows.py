@@ -16,6 +16,8 @@ from specworkbench.errors import InputError
 from specworkbench.experiments.plan import Configuration
 from specworkbench.trace import Trace
 
+__all__ = ["join", "pairs", "rows", "efficiency_tables", "position_tables", "time_table", "phase_row", "gaps"]
+
 ALL = "all"
 COLUMNS = (
     "proposer", "bucket", "gamma", "temperature", "alpha_counts", "alpha_overlap", "block_efficiency",
@@ -30,7 +32,14 @@ Traces = dict[Configuration, list[Trace]]
 
 
 def join(traces: Sequence[Trace]) -> Trace:
-    """One trace of all their sequences, in this order; the manifest is the first one's. Distributions are left out."""
+    """One trace of all their sequences, in this order; the manifest is the first one's. Distributions are left out.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> trace = load_trace(traces_dir() / "quickstart.trace")
+    >>> len(join([trace, trace]).sequences), len(trace.sequences)
+    (12, 6)
+    """
     offsets = np.cumsum([0, *(len(trace.sequences) for trace in traces)])[:-1]
     tables = {
         name: pd.concat(
@@ -48,7 +57,17 @@ def join(traces: Sequence[Trace]) -> Trace:
 
 
 def pairs(traces: Traces) -> Iterator[tuple[Configuration, Trace, Trace]]:
-    """(configuration, plain trace, its own trace) of every speculative one, over the prompts that both finished."""
+    """(configuration, plain trace, its own trace) of every speculative one, over the prompts that both finished.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> own = Configuration(ProposerSpec.parse("draft_model:embedded/draft-m"), 4, 1.0)
+    >>> traces = {Configuration(ProposerSpec("none"), None, 1.0): [plain], own: [trace]}
+    >>> [configuration.name for configuration, plain, trace in pairs(traces)]
+    ['draft_model:embedded/draft-m gamma 4 temperature 1']
+    """
     plain = {found.temperature: decoded for found, decoded in traces.items() if found.plain}
     for configuration, decoded in traces.items():
         if configuration.plain:
@@ -59,7 +78,17 @@ def pairs(traces: Traces) -> Iterator[tuple[Configuration, Trace, Trace]]:
 
 
 def rows(traces: Traces) -> list[dict[str, Any]]:
-    """The rows of a report: per proposer, gamma and temperature, one a bucket and one of all. Null, never NaN."""
+    """The rows of a report: per proposer, gamma and temperature, one a bucket and one of all. Null, never NaN.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> own = Configuration(ProposerSpec.parse("draft_model:embedded/draft-m"), 4, 1.0)
+    >>> traces = {Configuration(ProposerSpec("none"), None, 1.0): [plain], own: [trace]}
+    >>> [(row["bucket"], round(row["alpha_counts"], 2)) for row in rows(traces)]
+    [('code', 0.56), ('prose', 0.54), ('structured', 0.91), ('all', 0.66)]
+    """
     found = []
     for configuration, plain, speculative in pairs(traces):
         plain_by, speculative_by = analysis.by_bucket(plain), analysis.by_bucket(speculative)
@@ -74,6 +103,18 @@ def efficiency_tables(traces: Traces) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Block efficiency as measured (with intervals) and E[N] in theory over gamma, for `plots.expected_tokens`.
 
     A theoretical curve takes the alpha measured at its series' largest gamma; trees have none, as it is for chains.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> own = Configuration(ProposerSpec.parse("draft_model:embedded/draft-m"), 4, 1.0)
+    >>> traces = {Configuration(ProposerSpec("none"), None, 1.0): [plain], own: [trace]}
+    >>> measured, theory = efficiency_tables(traces)
+    >>> measured[["gamma", "block_efficiency"]].round(2).to_dict("records")
+    [{'gamma': 4, 'block_efficiency': 2.57}]
+    >>> int(theory["gamma"].max())
+    8
     """
     measured, largest = [], {}
     for configuration, _, trace in pairs(traces):
@@ -95,7 +136,17 @@ def efficiency_tables(traces: Traces) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def position_tables(traces: Traces) -> dict[str, pd.DataFrame]:
-    """Acceptance by position of every configuration that proposed anything, for `plots.acceptance`."""
+    """Acceptance by position of every configuration that proposed anything, for `plots.acceptance`.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> own = Configuration(ProposerSpec.parse("draft_model:embedded/draft-m"), 4, 1.0)
+    >>> traces = {Configuration(ProposerSpec("none"), None, 1.0): [plain], own: [trace]}
+    >>> [table["acceptance"].round(2).tolist() for table in position_tables(traces).values()]
+    [[0.67, 0.61, 0.7, 0.68]]
+    """
     return {
         configuration.name: analysis.acceptance_by_position(trace)
         for configuration, _, trace in pairs(traces)
@@ -108,6 +159,15 @@ def time_table(traces: Traces) -> pd.DataFrame:
 
     A bar's length is the time per token whose ratio to the plain one is the measured speedup; where there is no such
     speedup, as the proposer's cost is set, there is no bar.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> own = Configuration(ProposerSpec.parse("draft_model:embedded/draft-m"), 4, 1.0)
+    >>> traces = {Configuration(ProposerSpec("none"), None, 1.0): [plain], own: [trace]}
+    >>> time_table(traces)["group"].tolist()
+    ['none temperature 1', 'draft_model:embedded/draft-m gamma 4 temperature 1']
     """
     found = [phase_row(configuration.name, join(decoded)) for configuration, decoded in traces.items() if decoded]
     return pd.DataFrame([row for row in found if row])
@@ -115,7 +175,13 @@ def time_table(traces: Traces) -> pd.DataFrame:
 
 def phase_row(group: str, trace: Trace) -> dict[str, Any] | None:
     """ms per emitted token by phase; other: prefills, recording, loop. None where a time is missing, or means nothing
-    as the proposer's cost is set."""
+    as the proposer's cost is set.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> list(phase_row("draft-m", load_trace(traces_dir() / "quickstart.trace")))
+    ['group', 'ms_propose', 'ms_verify', 'ms_accept', 'ms_rollback', 'ms_other']
+    """
     figures = analysis.summary(trace)
     if analysis.cost_set(trace) is not None or not figures["emitted"] or figures["ms_total"] is None:
         return None
@@ -125,7 +191,17 @@ def phase_row(group: str, trace: Trace) -> dict[str, Any] | None:
 
 
 def gaps(traces: Traces) -> dict[str, analysis.Gap]:
-    """The gap of every configuration by its name, for `plots.gap`; those of which nothing can be said are left out."""
+    """The gap of every configuration by its name, for `plots.gap`; those of which nothing can be said are left out.
+
+    >>> from specworkbench.experiments.plan import ProposerSpec
+    >>> from specworkbench.paths import traces_dir
+    >>> from specworkbench.trace import load_trace
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> own = Configuration(ProposerSpec.parse("draft_model:embedded/draft-m"), 4, 1.0)
+    >>> traces = {Configuration(ProposerSpec("none"), None, 1.0): [plain], own: [trace]}
+    >>> [(name, round(gap.alpha, 2)) for name, gap in gaps(traces).items()]
+    [('draft_model:embedded/draft-m gamma 4 temperature 1', 0.66)]
+    """
     found = {}
     for configuration, plain, trace in pairs(traces):
         with suppress(InputError):

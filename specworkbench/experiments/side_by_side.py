@@ -16,12 +16,19 @@ from specworkbench.experiments.models import Loaded, Models
 from specworkbench.experiments.plan import PLAIN, ProposerSpec, rotated
 from specworkbench.trace import Trace
 
+__all__ = ["decode_side_by_side"]
+
 
 def decode_side_by_side(asked: Comparison, watch: Watch, loaded: Loaded) -> dict[str, Trace]:
     """The traces by label, plain decoding as `PLAIN`; of what failed, or had not begun when it was stopped, none.
 
     A proposer that fails is told to `watch`, and the others go on. Raises `InputError` for what none of them could be
     decoded with: the target, the sampling, the rule or the controller, or a prompt that plain decoding refuses.
+
+    >>> from specworkbench.workloads import Prompt
+    >>> asked = Comparison((Prompt("mine", "text", "a b a b"),), ("ngram", "suffix"), max_new_tokens=8)
+    >>> list(decode_side_by_side(asked, Watch(), Loaded()))
+    ['none', 'ngram', 'suffix']
     """
     sampling = SamplingSettings(asked.temperature, top_k=asked.top_k, top_p=asked.top_p, min_p=asked.min_p)
     settings = DecodeSettings(gamma=asked.gamma, max_new_tokens=asked.max_new_tokens, sampling=sampling)

@@ -12,11 +12,19 @@ from specworkbench.errors import InputError
 from specworkbench.experiments.recorded import check_one_run, is_plain, joined, runs_of_report
 from specworkbench.trace import Trace, load_trace
 
+__all__ = ["Compared", "read_traces", "traces_of", "read_report"]
+
 ENDING = ".trace"
 
 
 class Compared(NamedTuple):
-    """A configuration in words, and its trace beside the plain one."""
+    """A configuration in words, and its trace beside the plain one.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> plain, trace = (load_trace(traces_dir() / f"{name}.trace") for name in ("quickstart_plain", "quickstart"))
+    >>> Compared("draft-m", plain, trace).name
+    'draft-m'
+    """
 
     name: str
     plain: Trace
@@ -28,6 +36,10 @@ def read_traces(path: Path) -> Trace:
 
     Raises `InputError` for a path that is not there, a folder without traces or with those of several configurations,
     and for what `load_trace` refuses.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> len(read_traces(traces_dir() / "quickstart.trace").sequences)
+    6
     """
     return joined(_files_of(path)) if path.is_dir() else load_trace(path)
 
@@ -37,6 +49,10 @@ def traces_of(source: Trace | str | PathLike | Iterable[Trace | str | PathLike])
 
     source: a trace, a file, a folder of files `*.trace`, or several of these. Raises `InputError` as `read_traces`
     does.
+
+    >>> from specworkbench.paths import traces_dir
+    >>> [len(trace.sequences) for trace in traces_of(traces_dir() / "quickstart.trace")]
+    [6]
     """
     parts = [source] if isinstance(source, Trace | str | PathLike) else list(source)
     named: list[tuple[str, Trace]] = []
@@ -64,6 +80,16 @@ def read_report(folder: Path) -> list[Compared]:
 
     Raises `InputError` where the folder is not there or is none of a report, has no plain traces that a configuration
     could be compared with, and for what `load_trace` refuses.
+
+    >>> from shutil import copy
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.paths import traces_dir
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("quickstart_plain", "quickstart"):
+    ...         (Path(folder) / "traces" / name).mkdir(parents=True)
+    ...         _ = copy(traces_dir() / f"{name}.trace", Path(folder) / "traces" / name)
+    ...     [found.name for found in read_report(Path(folder))]
+    ['draft_model:embedded/draft-m gamma 4 temperature 1']
     """
     if not folder.exists():
         raise InputError(f"there is no folder {folder}; specworkbench report --out {folder} writes one")

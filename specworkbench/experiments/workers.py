@@ -19,6 +19,8 @@ import torch
 
 from specworkbench.errors import InputError
 
+__all__ = ["check_jobs", "Workers"]
+
 Result = TypeVar("Result")
 
 IN_HAND = 2
@@ -44,6 +46,10 @@ class Workers:
     Results come in the order of the tasks, whoever finished first, so that which tokens are judged never depends on how
     long they took. The processes share this one's threads, leave Ctrl-C to it, and end when it ends, however it does.
     Raises `InputError` for fewer jobs than 1, and where a process dies.
+
+    >>> with Workers() as workers:
+    ...     print(list(workers.map(divmod, [(7, 2), (9, 4)])))
+    [(3, 1), (2, 1)]
     """
 
     def __init__(self, jobs: int = 1):

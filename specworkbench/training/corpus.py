@@ -18,6 +18,11 @@ from pathlib import Path
 
 from specworkbench.training import structured
 
+__all__ = [
+    "Document", "Corpus", "share_of", "split_key", "is_heldout", "library_files", "docstrings", "topics",
+    "without_shared_lines", "generated_documents",
+]  # fmt: skip
+
 BUCKETS = ("code", "prose", "structured")
 HELDOUT_SHARE = 0.05  # of file names
 HELDOUT_TOPICS = 0.12  # of documentation topics
@@ -33,7 +38,11 @@ TRAIN_GENERATED, HELDOUT_GENERATED = 9000, 240  # documents
 
 @dataclass(frozen=True)
 class Document:
-    """One text with its origin (a path in the library, a topic, or a generated kind and index)."""
+    """One text with its origin (a path in the library, a topic, or a generated kind and index).
+
+    >>> Document("topic if", "prose", "The if statement", heldout=False).bucket
+    'prose'
+    """
 
     name: str
     bucket: str
@@ -43,7 +52,11 @@ class Document:
 
 @dataclass(frozen=True)
 class Corpus:
-    """All documents, in a fixed order."""
+    """All documents, in a fixed order.
+
+    >>> Corpus((Document("topic if", "prose", "The if statement", False),)).texts("prose", heldout=False)
+    ['The if statement']
+    """
 
     documents: tuple[Document, ...]
 
@@ -53,24 +66,40 @@ class Corpus:
 
 
 def share_of(text: str) -> float:
-    """A number in [0, 1) that depends on the text alone."""
+    """A number in [0, 1) that depends on the text alone.
+
+    >>> share_of("decimal") == share_of("decimal"), 0 <= share_of("decimal") < 1
+    (True, True)
+    """
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 def split_key(path: str) -> str:
-    """The name that decides the side, one for `test_decimal`, `_pydecimal`, `decimal`; `__init__` has the folder's."""
+    """The name that decides the side, one for `test_decimal`, `_pydecimal`, `decimal`; `__init__` has the folder's.
+
+    >>> split_key("test/test_decimal.py"), split_key("_pydecimal.py"), split_key("json/__init__.py")
+    ('decimal', 'decimal', 'json')
+    """
     parts = path.removesuffix(".py").split("/")
     stem = parts[-2] if parts[-1] in ("__init__", "__main__") and len(parts) > 1 else parts[-1]
     return re.sub(r"^(_+|test_?|py)+|_+$|_?tests?$", "", stem) or stem
 
 
 def is_heldout(path: str, share: float = HELDOUT_SHARE) -> bool:
-    """True when the file (or topic) of this name is kept apart."""
+    """True when the file (or topic) of this name is kept apart.
+
+    >>> is_heldout("decimal.py") == is_heldout("_pydecimal.py") == is_heldout("test/test_decimal.py")
+    True
+    """
     return share_of("heldout " + split_key(path)) < share
 
 
 def library_files(root: Path | None = None) -> dict[str, str]:
-    """{path relative to the standard library: source}, sorted; unreadable, huge, odd and most test files left out."""
+    """{path relative to the standard library: source}, sorted; unreadable, huge, odd and most test files left out.
+
+    >>> "dataclasses.py" in library_files()
+    True
+    """
     root = root or Path(sysconfig.get_paths()["stdlib"])
     sources = {}
     for path in sorted(root.rglob("*.py")):
@@ -89,7 +118,11 @@ def library_files(root: Path | None = None) -> dict[str, str]:
 
 
 def docstrings(source: str) -> list[str]:
-    """Docstrings of a source of at least 80 characters, in order, each under the name of what it describes."""
+    """Docstrings of a source of at least 80 characters, in order, each under the name of what it describes.
+
+    >>> docstrings(f"def area(r): {'The area of a circle. ' * 5!r}")[0][:4]
+    'area'
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -107,14 +140,23 @@ def docstrings(source: str) -> list[str]:
 
 
 def topics() -> dict[str, str]:
-    """The documentation topics that `help()` shows: {topic: text}."""
+    """The documentation topics that `help()` shows: {topic: text}.
+
+    >>> sorted(topics())[:2]
+    ['assert', 'assignment']
+    """
     from pydoc_data.topics import topics as table
 
     return {name: table[name].strip("\n") + "\n" for name in sorted(table)}
 
 
 def without_shared_lines(documents: list[Document]) -> list[Document]:
-    """Drop held-out documents too many of whose long lines also occur in training documents of their bucket."""
+    """Drop held-out documents too many of whose long lines also occur in training documents of their bucket.
+
+    >>> trained = Document("a", "code", "a line that both of them have in it", heldout=False)
+    >>> without_shared_lines([trained, Document("b", "code", trained.text, heldout=True)]) == [trained]
+    True
+    """
 
     def long_lines(text: str) -> set[str]:
         return {line.strip() for line in text.splitlines() if len(line.strip()) >= LONG_LINE}
@@ -149,7 +191,11 @@ def library_documents(only_heldout: bool = False) -> list[Document]:
 
 
 def generated_documents(split: str, count: int) -> list[Document]:
-    """Structured documents of one split."""
+    """Structured documents of one split.
+
+    >>> [document.bucket for document in generated_documents("heldout", 2)]
+    ['structured', 'structured']
+    """
     made = ((index, *structured.document(split, index)) for index in range(count))
     return [Document(f"{kind} {split} {index}", "structured", text, split == "heldout") for index, kind, text in made]
 

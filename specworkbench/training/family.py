@@ -10,6 +10,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from specworkbench.training.tokenizer import CONTEXT, END_OF_TEXT_ID
 
+__all__ = ["make_config", "make_model", "count_parameters", "export"]
+
 VOCABULARY = 4096
 SHAPES = {  # about 6.6 million, 0.63 million and 0.16 million parameters
     "target": dict(
@@ -25,7 +27,11 @@ SHAPES = {  # about 6.6 million, 0.63 million and 0.16 million parameters
 
 
 def make_config(vocab_size: int = VOCABULARY, **shape: int) -> LlamaConfig:
-    """Llama with tied embeddings; one token is begin, end and padding."""
+    """Llama with tied embeddings; one token is begin, end and padding.
+
+    >>> make_config(512, hidden_size=32, num_hidden_layers=2).vocab_size
+    512
+    """
     return LlamaConfig(
         vocab_size=vocab_size, max_position_embeddings=CONTEXT, tie_word_embeddings=True, rms_norm_eps=1e-6,
         bos_token_id=END_OF_TEXT_ID, eos_token_id=END_OF_TEXT_ID, pad_token_id=END_OF_TEXT_ID, **shape,
@@ -33,7 +39,12 @@ def make_config(vocab_size: int = VOCABULARY, **shape: int) -> LlamaConfig:
 
 
 def make_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
-    """A fresh float32 model; projections that write into the residual stream start at zero."""
+    """A fresh float32 model; projections that write into the residual stream start at zero.
+
+    >>> shape = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2)
+    >>> make_model(make_config(300, **shape)).dtype
+    torch.float32
+    """
     torch.manual_seed(seed)
     model = LlamaForCausalLM(config).float()
     with torch.no_grad():
@@ -44,12 +55,25 @@ def make_model(config: LlamaConfig, seed: int = 0) -> LlamaForCausalLM:
 
 
 def count_parameters(model: torch.nn.Module) -> int:
-    """Parameters, the tied embedding once."""
+    """Parameters, the tied embedding once.
+
+    >>> count_parameters(torch.nn.Linear(3, 4))
+    16
+    """
     return sum(weight.numel() for weight in model.parameters())
 
 
 def export(model: LlamaForCausalLM, tokenizer, folder: Path) -> None:
-    """Write config, float16 weights and tokenizer; no generation settings, so that none are applied unasked."""
+    """Write config, float16 weights and tokenizer; no generation settings, so that none are applied unasked.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.training.tokenizer import train_tokenizer
+    >>> shape = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2)
+    >>> with TemporaryDirectory() as folder:
+    ...     export(make_model(make_config(300, **shape)), train_tokenizer(["a b a b"], 300), Path(folder))
+    ...     (Path(folder) / "model.safetensors").is_file()
+    True
+    """
     folder.mkdir(parents=True, exist_ok=True)
     half = LlamaForCausalLM(model.config).to(torch.float16)
     half.load_state_dict({name: value.to(torch.float16) for name, value in model.state_dict().items()})

@@ -15,6 +15,8 @@ from specworkbench.engine import LanguageModel
 from specworkbench.errors import InputError
 from specworkbench.files import whole_file
 
+__all__ = ["Batch", "StoreSettings", "FeatureStore"]
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -22,6 +24,9 @@ class Batch:
 
     ids: (windows, length) int64; hidden: {layer: (windows, length, width)} float32; top: (windows, length, k) int64,
     the target's most probable tokens after each position; probs: their probabilities at temperature 1, likewise.
+
+    >>> Batch(torch.zeros(2, 8, dtype=torch.int64), {}, torch.zeros(2, 8, 4), torch.zeros(2, 8, 4)).ids.shape
+    torch.Size([2, 8])
     """
 
     ids: torch.Tensor
@@ -32,7 +37,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class StoreSettings:
-    """What a store holds: target, revision, text; hidden states; windows of `length` tokens; the top `k` tokens."""
+    """What a store holds: target, revision, text; hidden states; windows of `length` tokens; the top `k` tokens.
+
+    >>> StoreSettings("embedded", None, "text of my own", layers=(-1,), windows=2, length=16).k
+    64
+    """
 
     target: str
     revision: str | None
@@ -49,6 +58,17 @@ class FeatureStore:
     Position t of a window has seen the t tokens before it in the window. A folder that holds more hidden states or
     windows than are asked for is used as it is. Raises `InputError` where it holds a store of other settings, and, when
     filled, for a target whose hidden states do not fit in float16.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.engine import load_model
+    >>> target = load_model("embedded")
+    >>> settings = StoreSettings("embedded", None, "numbers", layers=(-1,), windows=2, length=16)
+    >>> with TemporaryDirectory() as folder:
+    ...     store = FeatureStore(Path(folder), settings, target)
+    ...     store.fill(target, lambda window: np.arange(16) + window)
+    ...     batch = store.batch(0, 2, 16)
+    >>> batch.ids.shape, list(batch.hidden)
+    (torch.Size([2, 16]), [-1])
     """
 
     def __init__(self, folder: Path, settings: StoreSettings, target: LanguageModel):

@@ -10,6 +10,10 @@ from specworkbench.engine.heads.feature import FeatureHead
 from specworkbench.engine.heads.medusa import MedusaHeads
 from specworkbench.training.features import Batch
 
+__all__ = [
+    "row_loss", "step_rows", "unrolled", "causal", "head_rows", "head_losses", "overlaps", "rank_acceptance",
+]  # fmt: skip
+
 DECAY = 0.9
 """Weight of a guess against the one before it: later guesses are reached less often."""
 
@@ -19,6 +23,10 @@ def row_loss(logits: torch.Tensor, top: torch.Tensor, probs: torch.Tensor, place
 
     logits: (..., own vocabulary); top, probs: (..., k), the target's most probable tokens, taken as the whole row;
     place: (vocabulary,) the place of each token in a reduced vocabulary, -1 for none.
+
+    >>> logits, top, probs = torch.zeros(1, 4), torch.tensor([[2, 3]]), torch.tensor([[0.5, 0.5]])
+    >>> round(row_loss(logits, top, probs, None).item(), 4)
+    1.3863
     """
     if place is not None:
         top = place[top]
@@ -33,6 +41,10 @@ def step_rows(batch: Batch, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The target's rows, top and probs, that guess `step` (0 the first) of every position t is compared with.
 
     From the feature of position t, guess `step` is of token t + 2 + step, whose row is at t + 1 + step.
+
+    >>> batch = Batch(torch.arange(8)[None], {}, torch.arange(8)[None, :, None], torch.ones(1, 8, 1))
+    >>> step_rows(batch, step=1)[0].flatten().tolist()
+    [2, 3, 4, 5, 6, 7]
     """
     return batch.top[:, 1 + step :], batch.probs[:, 1 + step :]
 
@@ -42,6 +54,14 @@ def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
 
     A single module is unrolled on its own outputs: in step s position t sees the true entries up to t and its own s
     earlier guesses (training-time test, Li et al. 2025, section 3.2). Chained modules each see their own sequence.
+
+    >>> from specworkbench.engine import load_model
+    >>> from specworkbench.training.make_heads import make_eagle
+    >>> head = make_eagle(load_model("embedded"), layers=(1, -1))
+    >>> hidden = {layer: torch.zeros(2, 8, head.shape.target_width) for layer in (1, -1)}
+    >>> batch = Batch(torch.zeros(2, 8, dtype=torch.int64), hidden, torch.zeros(2, 8, 4), torch.zeros(2, 8, 4))
+    >>> [logits.shape[:2] for logits in unrolled(head, batch, steps=2)]
+    [torch.Size([2, 7]), torch.Size([2, 6])]
     """
     whole, chained = batch.ids.shape[1] - 1, len(head.stages) > 1
     feature = head.features({layer: rows[:, :whole] for layer, rows in batch.hidden.items()})
@@ -59,7 +79,12 @@ def unrolled(head: FeatureHead, batch: Batch, steps: int) -> list[torch.Tensor]:
 
 
 def causal(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Plain causal attention over (windows, heads, positions, head_dim)."""
+    """Plain causal attention over (windows, heads, positions, head_dim).
+
+    >>> query = torch.ones(1, 1, 3, 2)
+    >>> causal(query, query, torch.arange(3.0).expand(1, 1, 3).unsqueeze(-1)).flatten().tolist()
+    [0.0, 0.5, 1.0]
+    """
     return functional.scaled_dot_product_attention(
         query, key, value, is_causal=True, enable_gqa=key.shape[1] != query.shape[1]
     )
@@ -91,14 +116,32 @@ def continued(entries: list[tuple[torch.Tensor, torch.Tensor]], length: int) -> 
 
 
 def head_rows(head: FeatureHead | MedusaHeads, batch: Batch, steps: int) -> list[torch.Tensor]:
-    """Logits of every guess, by step."""
+    """Logits of every guess, by step.
+
+    >>> from specworkbench.engine import load_model
+    >>> from specworkbench.training.make_heads import make_medusa
+    >>> heads = make_medusa(load_model("embedded"), heads=2)
+    >>> hidden, top = {-1: torch.zeros(2, 8, heads.shape.width)}, torch.arange(4).expand(2, 8, 4)
+    >>> batch = Batch(torch.zeros(2, 8, dtype=torch.int64), hidden, top, torch.full((2, 8, 4), 0.25))
+    >>> [logits.shape[:2] for logits in head_rows(heads, batch, steps=2)]
+    [torch.Size([2, 7]), torch.Size([2, 6])]
+    """
     if isinstance(head, MedusaHeads):
         return [head(batch.hidden[-1][:, : -1 - step], step) for step in range(steps)]
     return unrolled(head, batch, steps)
 
 
 def head_losses(steps: int, place: torch.Tensor | None = None):
-    """A loss for `Trainer`: the mean over guesses of `row_loss`, later guesses weighing less."""
+    """A loss for `Trainer`: the mean over guesses of `row_loss`, later guesses weighing less.
+
+    >>> from specworkbench.engine import load_model
+    >>> from specworkbench.training.make_heads import make_medusa
+    >>> heads = make_medusa(load_model("embedded"), heads=2)
+    >>> hidden, top = {-1: torch.zeros(2, 8, heads.shape.width)}, torch.arange(4).expand(2, 8, 4)
+    >>> batch = Batch(torch.zeros(2, 8, dtype=torch.int64), hidden, top, torch.full((2, 8, 4), 0.25))
+    >>> head_losses(steps=2)({"medusa": heads}, batch)["medusa"].item() > 0
+    True
+    """
 
     def losses(models: dict[str, torch.nn.Module], batch: Batch) -> dict[str, torch.Tensor]:
         found = {}
@@ -120,6 +163,14 @@ def overlaps(
     """Mean overlap sum_x min(p, q) of every guess with the target's row, on its most probable tokens, temperature 1.
 
     The text's own tokens lead to each guess, not the head's: a quick look, above what decoding will measure.
+
+    >>> from specworkbench.engine import load_model
+    >>> from specworkbench.training.make_heads import make_medusa
+    >>> heads = make_medusa(load_model("embedded"), heads=2)
+    >>> hidden, top = {-1: torch.zeros(2, 8, heads.shape.width)}, torch.arange(4).expand(2, 8, 4)
+    >>> batch = Batch(torch.zeros(2, 8, dtype=torch.int64), hidden, top, torch.full((2, 8, 4), 0.25))
+    >>> [0 <= share <= 1 for share in overlaps(heads, batch, steps=2)]
+    [True, True]
     """
     found = []
     for step, logits in enumerate(head_rows(head, batch, steps)):
@@ -136,6 +187,14 @@ def rank_acceptance(heads: MedusaHeads, batch: Batch, most: int = 10) -> tuple[t
     """For every head, the target's mean probability of its first, second, ... candidate, on the text of a batch.
 
     That is how often the target, sampling at temperature 1, draws that candidate.
+
+    >>> from specworkbench.engine import load_model
+    >>> from specworkbench.training.make_heads import make_medusa
+    >>> heads = make_medusa(load_model("embedded"), heads=2)
+    >>> hidden, top = {-1: torch.zeros(2, 8, heads.shape.width)}, torch.arange(4).expand(2, 8, 4)
+    >>> batch = Batch(torch.zeros(2, 8, dtype=torch.int64), hidden, top, torch.full((2, 8, 4), 0.25))
+    >>> [len(of_head) for of_head in rank_acceptance(heads, batch, most=3)]
+    [3, 3]
     """
     found = []
     for step, logits in enumerate(head_rows(heads, batch, heads.shape.heads)):

@@ -10,9 +10,16 @@ from specworkbench.engine import LanguageModel
 from specworkbench.engine.heads.feature import FeatureHead, FeatureShape
 from specworkbench.engine.heads.medusa import MedusaHeads, MedusaShape
 
+__all__ = ["block_config", "draft_config", "make_eagle", "make_mtp", "make_medusa", "reduced_vocabulary"]
+
 
 def block_config(target: LanguageModel, width: int = 0) -> LlamaConfig:
-    """A Llama block of the target's width, heads, feed-forward and positions; or of another width, as a draft's."""
+    """A Llama block of the target's width, heads, feed-forward and positions; or of another width, as a draft's.
+
+    >>> from specworkbench.engine import load_model
+    >>> block_config(load_model("embedded")).num_hidden_layers
+    1
+    """
     config = target.model.config.get_text_config()
     if width not in (0, config.hidden_size):
         return draft_config(target, width, depth=1)
@@ -26,7 +33,12 @@ def block_config(target: LanguageModel, width: int = 0) -> LlamaConfig:
 
 
 def draft_config(target: LanguageModel, width: int, depth: int) -> LlamaConfig:
-    """A small Llama of the target's vocabulary: heads of 32, a feed-forward of three widths, tied embeddings."""
+    """A small Llama of the target's vocabulary: heads of 32, a feed-forward of three widths, tied embeddings.
+
+    >>> from specworkbench.engine import load_model
+    >>> draft_config(load_model("embedded"), width=64, depth=2).hidden_size
+    64
+    """
     config = target.model.config.get_text_config()
     heads = max(1, width // 32)
     return LlamaConfig(
@@ -48,6 +60,10 @@ def make_eagle(
 
     layers: hidden states it reads; target_ids: the tokens of a reduced vocabulary, None for all; width: of the head, 0:
     the target's. A narrower one has an embedding of its own, and begins with the main directions of the target's.
+
+    >>> from specworkbench.engine import load_model
+    >>> make_eagle(load_model("embedded"), layers=(1, -1)).shape.layers
+    (1, -1)
     """
     config = block_config(target, width)
     own = target.model.get_input_embeddings().weight.data.float()
@@ -68,7 +84,12 @@ def make_eagle(
 
 
 def make_mtp(target: LanguageModel, modules: int, seed: int = 0) -> FeatureHead:
-    """MTP modules as in DeepSeek-V3, with the target's embedding and output matrix."""
+    """MTP modules as in DeepSeek-V3, with the target's embedding and output matrix.
+
+    >>> from specworkbench.engine import load_model
+    >>> make_mtp(load_model("embedded"), modules=2).shape.modules
+    2
+    """
     config = block_config(target)
     torch.manual_seed(seed)
     head = FeatureHead(FeatureShape(config, (-1,), config.hidden_size, modules=modules), target).float()
@@ -77,7 +98,12 @@ def make_mtp(target: LanguageModel, modules: int, seed: int = 0) -> FeatureHead:
 
 
 def make_medusa(target: LanguageModel, heads: int, layers: int = 1, seed: int = 0) -> MedusaHeads:
-    """Medusa heads that begin as the target's own: residual layers of zero before its output matrix."""
+    """Medusa heads that begin as the target's own: residual layers of zero before its output matrix.
+
+    >>> from specworkbench.engine import load_model
+    >>> type(make_medusa(load_model("embedded"), heads=2)).__name__
+    'MedusaHeads'
+    """
     rows = _output(target)[: target.vocab_size]
     torch.manual_seed(seed)
     made = MedusaHeads(MedusaShape(heads, layers, rows.shape[1], target.vocab_size)).float()
@@ -91,7 +117,11 @@ def make_medusa(target: LanguageModel, heads: int, layers: int = 1, seed: int = 
 
 
 def reduced_vocabulary(counts: torch.Tensor, size: int) -> torch.Tensor:
-    """(size,) int64, ascending: the tokens that the target gives most often. counts: (vocabulary,)."""
+    """(size,) int64, ascending: the tokens that the target gives most often. counts: (vocabulary,).
+
+    >>> reduced_vocabulary(torch.tensor([5, 0, 9, 1]), size=2)
+    tensor([0, 2])
+    """
     return counts.topk(min(size, len(counts))).indices.sort().values
 
 

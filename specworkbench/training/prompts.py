@@ -9,6 +9,8 @@ from pathlib import Path
 
 from specworkbench.training.corpus import BUCKETS, Corpus, Document
 
+__all__ = ["cut", "write_prompts"]
+
 PER_BUCKET = 12
 SHORTEST, LONGEST = 60, 160  # tokens
 BOUNDARIES = {  # where a prompt may begin, beside the document's start
@@ -20,7 +22,15 @@ ROOM = {"code": 150, "prose": 100, "structured": 80}  # tokens of the document t
 
 
 def cut(text: str, bucket: str, tokenizer, rng: random.Random) -> str | None:
-    """A piece of 60 to 160 tokens from a natural beginning to the end of a line before a line with text, or None."""
+    """A piece of 60 to 160 tokens from a natural beginning to the end of a line before a line with text, or None.
+
+    >>> import inspect
+    >>> from specworkbench.engine import load_model
+    >>> text = inspect.getsource(random)
+    >>> piece = cut(text, "code", load_model("embedded").tokenizer, random.Random(0))
+    >>> piece in text, piece.count("def ") > 0 or piece.count("import ") > 0
+    (True, True)
+    """
     starts = [0] + [match.start() for match in BOUNDARIES[bucket].finditer(text)]
     rng.shuffle(starts)
     wanted = rng.randrange(SHORTEST + 15, LONGEST - 30)
@@ -70,6 +80,13 @@ def make_prompts(corpus: Corpus, tokenizer) -> list[dict[str, str]]:
 
 
 def write_prompts(records: list[dict[str, str]], file: Path) -> None:
-    """JSON Lines."""
+    """JSON Lines.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_prompts([{"id": "code-01", "bucket": "code", "prompt": "import os"}], Path(folder) / "prompts.jsonl")
+    ...     print((Path(folder) / "prompts.jsonl").read_text().strip())
+    {"id": "code-01", "bucket": "code", "prompt": "import os"}
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")

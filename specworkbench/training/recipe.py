@@ -26,6 +26,8 @@ from specworkbench.training.make_heads import draft_config, make_eagle, make_med
 from specworkbench.training.text import Text, read_text
 from specworkbench.training.trainer import Progress, Settings, Trainer
 
+__all__ = ["Recipe", "default_layers"]
+
 KINDS = ("draft", "eagle", "medusa", "mtp")
 PROMPT_TOKENS, NEW_TOKENS = 96, 64
 """Of a held-out window: how much is given, and how much is decoded."""
@@ -40,6 +42,9 @@ class Recipe:
     default three over the depth and the last; vocabulary: size of EAGLE's own, 0 for the target's; width: of an
     EAGLE head (0: the target's) or a draft (0: 128); depth: of a draft; fused, products: see
     `load_model`. Raises `InputError` for values out of range.
+
+    >>> Recipe("eagle", Path("head"), Path("work"), minutes=5.0).guesses
+    4
     """
 
     kind: str
@@ -140,7 +145,12 @@ def stores(
 
 
 def default_layers(target: LanguageModel) -> tuple[int, ...]:
-    """Hidden states at three and at six eighths of the depth, and the last, after the norm."""
+    """Hidden states at three and at six eighths of the depth, and the last, after the norm.
+
+    >>> from specworkbench.engine import load_model
+    >>> default_layers(load_model("embedded"))
+    (3, 6, -1)
+    """
     depth = target.model.config.get_text_config().num_hidden_layers
     return max(1, 3 * depth // 8), max(1, 3 * depth // 4), -1
 

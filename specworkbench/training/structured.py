@@ -13,6 +13,8 @@ import json
 import random
 from collections.abc import Callable
 
+__all__ = ["document"]
+
 FIRST = (
     "Ada Alan Barbara Carl Chen Clara David Dennis Edsger Elena Emmy Erik Fatima Frances Grace Hana Hedy Ivan "
     "James Joan John Julia Karen Ken Kofi Leslie Linus Lucia Maria Marta Mei Miguel Nadia Niklaus Noor Olga "
@@ -288,6 +290,11 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
 
 
 def document(split: str, index: int) -> tuple[str, str]:
-    """(kind, text) of generated document `index` of `split` ("train" or "heldout"): the same on every machine."""
+    """(kind, text) of generated document `index` of `split` ("train" or "heldout"): the same on every machine.
+
+    >>> kind, text = document("train", 0)
+    >>> (kind, text) == document("train", 0)
+    True
+    """
     kind = list(KINDS)[index % len(KINDS)]
     return kind.rstrip("2"), KINDS[kind](random.Random(f"specworkbench {split} {index}"))

@@ -14,12 +14,19 @@ from specworkbench.paths import EMBEDDED
 from specworkbench.training.corpus import collect, share_of
 from specworkbench.training.mixture import SHARES, Mixture, encode_corpus, encode_documents
 
+__all__ = ["Text", "read_text"]
+
 HELDOUT_SHARE = 0.05  # of documents
 
 
 @dataclass(frozen=True)
 class Text:
-    """Windows to train on and windows held out, both by number; source: what it was made of."""
+    """Windows to train on and windows held out, both by number; source: what it was made of.
+
+    >>> mixture = Mixture({"text": np.arange(100)}, shares=(1.0,))
+    >>> Text(mixture, mixture, "numbers").windows(length=8)
+    10
+    """
 
     train: Mixture
     heldout: Mixture
@@ -37,6 +44,15 @@ def read_text(data: list[str], target: LanguageModel, length: int) -> Text:
     """The text of `data`: 'embedded', or files and folders of text (.txt, .md, .py, ...), or JSON Lines with "text".
 
     Raises `InputError` for a file that cannot be read, or too little text for windows of `length` tokens.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.engine import load_model
+    >>> with TemporaryDirectory() as folder:
+    ...     for number in range(40):
+    ...         _ = (Path(folder) / f"{number}.txt").write_text(f"text number {number}, " * 40)
+    ...     text = read_text([folder], load_model("embedded"), length=16)
+    >>> text.train.batch(0, 2, 16).shape
+    (2, 17)
     """
     end = target.eos_ids[0] if target.eos_ids else None
     if data == [EMBEDDED]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+__all__ = ["train_tokenizer"]
+
 END_OF_TEXT = "<|endoftext|>"  # ends every document; also named as bos and pad; never added by itself
 END_OF_TEXT_ID = 0
 CONTEXT = 1024  # tokens
@@ -15,7 +17,12 @@ PIECES = r" ?\p{L}+| ?\p{N}{1,2}| ?[^\s\p{L}\p{N}]+|\n+|[ \t]+(?=\S)|\s+"
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int = 4096) -> PreTrainedTokenizerFast:
-    """Learn the merges; ids: 0 is END_OF_TEXT, then 256 bytes, then merges."""
+    """Learn the merges; ids: 0 is END_OF_TEXT, then 256 bytes, then merges.
+
+    >>> tokenizer = train_tokenizer(["a b a b"], vocab_size=260)
+    >>> tokenizer.decode(tokenizer("b a ☃")["input_ids"])
+    'b a ☃'
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -16,10 +16,16 @@ from tqdm.auto import tqdm
 from specworkbench.files import whole_file
 from specworkbench.training.muon import Muon
 
+__all__ = ["Settings", "rate_factor", "make_optimizers", "token_loss", "Progress", "Trainer", "plain_losses"]
+
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is trained. Exactly one of `minutes` and `steps` ends the run."""
+    """How a model is trained. Exactly one of `minutes` and `steps` ends the run.
+
+    >>> Settings(steps=10).batch_tokens
+    4096
+    """
 
     minutes: float | None = None  # of training, evaluation and checkpoints included
     steps: int | None = None
@@ -43,14 +49,23 @@ class Settings:
 
 
 def rate_factor(progress: float, settings: Settings) -> float:
-    """Multiplier of the learning rates at `progress` in [0, 1]: warm-up, flat, linear to zero."""
+    """Multiplier of the learning rates at `progress` in [0, 1]: warm-up, flat, linear to zero.
+
+    >>> settings = Settings(steps=10)
+    >>> [round(rate_factor(share, settings), 2) for share in (0.0, 0.1, 1.0)]
+    [0.05, 1.0, 0.0]
+    """
     rising = (progress + 1e-3) / (settings.warmup + 1e-3)
     falling = (1 - progress) / (1 - settings.flat)
     return max(0.0, min(1.0, rising, falling))
 
 
 def make_optimizers(model: torch.nn.Module, settings: Settings) -> list[torch.optim.Optimizer]:
-    """Muon for hidden matrices, AdamW for embeddings, output matrices and norms; base rates kept as `initial_lr`."""
+    """Muon for hidden matrices, AdamW for embeddings, output matrices and norms; base rates kept as `initial_lr`.
+
+    >>> [type(optimizer).__name__ for optimizer in make_optimizers(torch.nn.Linear(3, 4), Settings(steps=1))]
+    ['Muon', 'AdamW']
+    """
     named = dict(model.named_parameters())
     matrices = [w for name, w in named.items() if w.ndim == 2 and "embed" not in name and "head" not in name]
     chosen = {id(weight) for weight in matrices}
@@ -66,13 +81,21 @@ def make_optimizers(model: torch.nn.Module, settings: Settings) -> list[torch.op
 
 
 def token_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Mean cross entropy in nats a token. logits: (batch, length, vocab); targets: (batch, length)."""
+    """Mean cross entropy in nats a token. logits: (batch, length, vocab); targets: (batch, length).
+
+    >>> round(token_loss(torch.zeros(1, 2, 8), torch.zeros(1, 2, dtype=torch.int64)).item(), 4)
+    2.0794
+    """
     return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
 @dataclass
 class Progress:
-    """Where a run stands; kept in the checkpoint."""
+    """Where a run stands; kept in the checkpoint.
+
+    >>> Progress().sequences
+    {'short': 0, 'long': 0}
+    """
 
     step: int = 0
     seconds: float = 0.0  # spent training, over all resumed parts
@@ -88,7 +111,21 @@ class Source(Protocol):
 
 
 class Trainer:
-    """Trains `models` together by `loss_of(models, batch) -> {name: loss}`; checkpoints to `folder` and resumes."""
+    """Trains `models` together by `loss_of(models, batch) -> {name: loss}`; checkpoints to `folder` and resumes.
+
+    >>> from dataclasses import replace
+    >>> from tempfile import TemporaryDirectory
+    >>> from specworkbench.training.family import make_config, make_model
+    >>> from specworkbench.training.mixture import Mixture
+    >>> shape = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2)
+    >>> models = {"tiny": make_model(make_config(300, **shape))}
+    >>> source, settings = Mixture({"text": np.arange(300)}, shares=(1.0,)), Settings(steps=2, batch_tokens=64)
+    >>> with TemporaryDirectory() as folder:
+    ...     trainer = Trainer(models, source, replace(settings, length=16, long_length=16), Path(folder))
+    ...     trainer.run()
+    >>> trainer.progress.step, trainer.share_done()
+    (2, 1.0)
+    """
 
     def __init__(
         self, models: dict[str, torch.nn.Module], source: Source, settings: Settings, folder: Path,
@@ -186,7 +223,13 @@ class Trainer:
 
 
 def plain_losses(models: dict[str, torch.nn.Module], ids: np.ndarray) -> dict[str, torch.Tensor]:
-    """Cross entropy with the text itself. ids: (sequences, length + 1)."""
+    """Cross entropy with the text itself. ids: (sequences, length + 1).
+
+    >>> from specworkbench.training.family import make_config, make_model
+    >>> shape = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2)
+    >>> list(plain_losses({"tiny": make_model(make_config(300, **shape))}, np.arange(10)[None]))
+    ['tiny']
+    """
     ids = torch.as_tensor(ids)
     inputs, targets = ids[:, :-1], ids[:, 1:]
     return {

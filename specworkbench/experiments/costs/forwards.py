@@ -28,6 +28,8 @@ from specworkbench.experiments.machine import (
 )
 from specworkbench.experiments.reads import Reads, reads_of, weights_of
 
+__all__ = ["Forwards"]
+
 MEMORY, WEIGHTS, PRODUCTS = "memory", "weights", "products"
 """Rates of the machine: reading a large buffer, reading one of the weights' own size, products of matrices."""
 
@@ -38,6 +40,11 @@ class Forwards:
     cache_bytes: {context: bytes of keys and values} of the caches that were filled.
 
     Raises `InputError` where a forward would go past the context of the target.
+
+    >>> from specworkbench.engine import load_model
+    >>> forwards = Forwards(load_model("embedded"), CostSettings(contexts=(8,), rows=(1, 2), runs=2))
+    >>> [cell.rows for cell in forwards.cells]
+    [1, 2]
     """
 
     def __init__(self, target: LanguageModel, settings: CostSettings):

@@ -15,12 +15,21 @@ from specworkbench.experiments.costs.table import CostTable
 from specworkbench.experiments.environment import environment_of
 from specworkbench.experiments.plan import rotated
 
+__all__ = ["Costs"]
+
 
 class Costs:
     """The costs of one target, as far as they have been measured: `run` measures, `table` tells.
 
     proposers: by label, those to be timed with it; with none at all, only forwards are. Raises `InputError` where
     something would go past the context of the target.
+
+    >>> from specworkbench.engine import load_model
+    >>> costs = Costs(load_model("embedded"), CostSettings(contexts=(8,), rows=(1, 2), runs=2))
+    >>> sum(1 for _ in costs.run()) == costs.planned
+    True
+    >>> costs.table().step_ms(rows=2) > 0
+    True
     """
 
     def __init__(self, target: LanguageModel, settings: CostSettings, proposers: Mapping[str, Proposer] | None = None):

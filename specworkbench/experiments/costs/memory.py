@@ -10,12 +10,19 @@ from torch import nn
 
 from specworkbench.engine import LanguageModel, Proposer
 
+__all__ = ["weight_bytes"]
+
 ENGINE = "specworkbench.engine"
 
 
 def weight_bytes(target: LanguageModel, proposer: Proposer | None = None) -> dict[str, int]:
     """weight_bytes: of the target's weights, each once, or of the proposer's that are not the target's too;
-    copy_bytes: what packed copies of these models' weights, made for speed, add to that."""
+    copy_bytes: what packed copies of these models' weights, made for speed, add to that.
+
+    >>> from specworkbench.engine import load_model
+    >>> sorted(weight_bytes(load_model("embedded")))
+    ['copy_bytes', 'weight_bytes']
+    """
     if proposer is None:
         models, modules, own, others = [target], [target.model], {}, set()
     else:

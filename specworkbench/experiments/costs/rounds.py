@@ -32,6 +32,8 @@ from specworkbench.experiments.costs.settings import Cell, CostSettings, named
 from specworkbench.experiments.plan import PLAIN
 from specworkbench.workloads import load_prompts, shipped_for
 
+__all__ = ["Rounds"]
+
 ROUNDS = 5
 """Of a run. Their median leaves out what a proposer does once, such as reading the context into an index."""
 
@@ -89,6 +91,12 @@ class Rounds:
     """The steps and runs of one target with these proposers, by label; plain decoding is always among them.
 
     Raises `InputError` where they would go past the context of the target.
+
+    >>> from specworkbench.engine import load_model, make_proposer
+    >>> target = load_model("embedded")
+    >>> rounds = Rounds(target, {"ngram": make_proposer("ngram")}, CostSettings(contexts=(8,), rows=(1, 2), runs=2))
+    >>> sorted(type(job).__name__ for job in rounds.jobs)
+    ['Run', 'Run', 'Step', 'Step', 'Step']
     """
 
     def __init__(self, target: LanguageModel, proposers: Mapping[str, Proposer], settings: CostSettings):

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from specworkbench.analysis.estimate import Estimate
 from specworkbench.errors import InputError
 
+__all__ = ["CostSettings", "Cell"]
+
 WARM_UP = 2
 """Turns that come first and count nowhere."""
 
@@ -19,6 +21,9 @@ class CostSettings:
     contexts: tokens in the cache before a forward; rows: of a forward, 1 always among them; runs: how often each is
     timed; limit: whether the machine's rates are measured as well; gamma: tokens that a proposer is asked for.
     Raises `InputError` for a number below 1.
+
+    >>> CostSettings(contexts=(64,), rows=(5,)).rows
+    (1, 5)
     """
 
     contexts: tuple[int, ...] = (64,)
@@ -41,7 +46,11 @@ class CostSettings:
 
 
 class Cell(NamedTuple):
-    """So many rows with so many tokens in the cache."""
+    """So many rows with so many tokens in the cache.
+
+    >>> Cell(context=64, rows=5).rows
+    5
+    """
 
     context: int
     rows: int

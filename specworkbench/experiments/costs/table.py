@@ -25,6 +25,8 @@ from numpy.typing import ArrayLike
 from specworkbench.errors import InputError
 from specworkbench.experiments.files import to_json, write_whole
 
+__all__ = ["CostTable", "read_costs"]
+
 VERSION = 1
 KIND = "specworkbench costs"
 Row = dict[str, Any]
@@ -45,6 +47,11 @@ class CostTable:
     proposers: by label and context (`Rounds.run_rows`), plain decoding first; both empty where only forwards were
     timed; memory: {target, proposers: {label: ...}}: weight_bytes and copy_bytes; caches: the target's, by context;
     environment; runs: how often each thing was to be timed; interrupted: whether it was less.
+
+    >>> forwards = [{"context": 64, "rows": rows, "ms": ms} for rows, ms in ((1, 2.0), (5, 3.0))]
+    >>> table = CostTable({"name": "mine"}, forwards, None, [], [], memory={}, environment={}, runs=25)
+    >>> table.step_ms(rows=3), table.v(rows=5)
+    (2.5, 1.5)
     """
 
     target: Row
@@ -152,7 +159,15 @@ class CostTable:
 
 
 def read_costs(path: str | os.PathLike) -> CostTable:
-    """A saved table. Raises `InputError`, for a file that is missing, foreign or of another version."""
+    """A saved table. Raises `InputError`, for a file that is missing, foreign or of another version.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> forward = {"context": 64, "rows": 1, "runs": 25, "ms": 2.0, "verify_cost": 1.0}
+    >>> table = CostTable({"name": "mine"}, [forward], None, [], [], memory={}, environment={}, runs=25)
+    >>> with TemporaryDirectory() as folder:
+    ...     read_costs(table.save(Path(folder) / "costs.json")) == table
+    True
+    """
     path = Path(path)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
