@@ -13,6 +13,7 @@ import traitlets
 
 from specworkbench.plots import palette
 
+_FOLDER = Path(__file__).parent
 LIVE, GROUP, _HEARD = "swb-live", "swb-group", "swb-heard"
 
 
@@ -22,14 +23,14 @@ class PageRepairs(anywidget.AnyWidget):
     name: the panel's, for screen readers. The sliders of the panel, however deep, get their description as their name;
     icons are kept out of the names of buttons; a `live_text` is told when it changes, a box of the class `GROUP` is a
     group named by its heading; each figure of plotly is described in words, and each `live_figure` becomes as wide as
-    the panel, now and whenever that changes its width. What has the keyboard is framed, and a button that can no longer
-    be pressed hands it on.
+    the panel, now and whenever that changes its width. What has the keyboard is framed and has its keys to itself, and
+    a button that can no longer be pressed hands it on.
     """
 
-    _esm = (Path(__file__).parent / "page_repairs.js").read_text(encoding="utf-8")
+    _esm = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("keys.js", "page_repairs.js"))
     _css = f"""
 .{_HEARD} {{position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}}
-.swb-mended :is(a, button, input, select, summary, textarea, [tabindex]):focus-visible {{
+.swb-mended :is(a, button, input, select, summary, textarea, [contenteditable], [tabindex]):focus-visible {{
   outline: 3px solid {palette.FOCUS} !important; outline-offset: 1px;}}
 .swb-mended .modebar:focus-within {{opacity: 1 !important;}}
 @media (forced-colors: active) {{
