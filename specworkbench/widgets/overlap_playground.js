@@ -19,6 +19,7 @@ class Playground {
     this.name = `swb-${Math.random().toString(36).slice(2)}`; // of the patterns, which are found by name in the page
     this.root = set(element("div", "swb swb-panel swb-play"), { role: "group", "aria-label": "Overlap playground" });
     this.body = element("div");
+    this.root.addEventListener("keydown", keepKey);
     this.drawn = null;
     this.held = null; // {row, index, probs}: the distribution as it was when a bar was taken hold of
     this.sending = false;
@@ -169,7 +170,6 @@ class Playground {
       const to = stepped(this.model.get(row)[index], event.key);
       if (to === null) return;
       event.preventDefault();
-      event.stopPropagation(); // a notebook moves between cells on arrow keys
       this.move(row, index, to);
     });
   }

@@ -63,10 +63,16 @@ export function describeFigures(root) {
   }
 }
 
-/** The keyboard stays in its row of buttons when the one that it was at can no longer be pressed. */
-export function keepFocus(button, active) {
-  if (!button.disabled || button !== active) return;
-  button.parentElement.querySelector("button:not(:disabled)")?.focus();
+/** Keeps the keyboard in its row of buttons when the one that it is at can no longer be pressed. */
+export function focusKeeper() {
+  let held = null; // a browser takes the focus from what is disabled without a word, or as it leaves
+  return {
+    came: ({ target }) => (held = target),
+    left: ({ target }) => (held = target.disabled ? target : null),
+    disabled: (button) => {
+      if (button.disabled && button === held) button.parentElement.querySelector("button:not(:disabled)")?.focus();
+    },
+  };
 }
 
 /** Whether there are figures below `root` that were not there when it was asked last; `seen` is a WeakSet. */
@@ -82,8 +88,10 @@ const WATCHED = { childList: true, subtree: true, attributes: true, attributeFil
 function render({ model, el }) {
   const seen = new WeakSet();
   const fit = () => window.dispatchEvent(new Event("resize")); // which responsive figures listen to
+  const keeper = focusKeeper();
+  const heard = { focusin: keeper.came, focusout: keeper.left, keydown: keepKey };
   const changes = new MutationObserver((records) => {
-    for (const { type, target } of records) if (type === "attributes") keepFocus(target, document.activeElement);
+    for (const { type, target } of records) if (type === "attributes") keeper.disabled(target);
     repair();
   });
   let panel = null;
@@ -98,6 +106,7 @@ function render({ model, el }) {
       panel = el.parentElement;
       panel.classList.add("swb-mended");
       dress(panel, { role: "group", "aria-label": model.get("name") });
+      for (const [kind, listener] of Object.entries(heard)) panel.addEventListener(kind, listener);
       changes.observe(panel, WATCHED);
       repair();
     }
@@ -107,6 +116,7 @@ function render({ model, el }) {
   return () => {
     place.disconnect();
     changes.disconnect();
+    for (const [kind, listener] of Object.entries(heard)) panel?.removeEventListener(kind, listener);
   };
 }
 

@@ -23,12 +23,12 @@ class PageRepairs(anywidget.AnyWidget):
     name: the panel's, for screen readers. The sliders of the panel, however deep, get their description as their name;
     icons are kept out of the names of buttons; a `live_text` is told when it changes, a box of the class `GROUP` is a
     group named by its heading; each figure of plotly is described in words, and each `live_figure` becomes as wide as
-    the panel, now and whenever that changes its width. What has the keyboard is framed, and a button that can no longer
-    be pressed hands it on. Names of checkboxes and bars are not cut; text and axes of all figures on the page take its
-    colour of text (see `plots.style.ink_css`). On paper the panel is dark on white.
+    the panel, now and whenever that changes its width. What has the keyboard is framed and has its keys to itself, and
+    a button that can no longer be pressed hands it on. Names of checkboxes and bars are not cut; text and axes of all
+    figures on the page take its colour of text (see `plots.style.ink_css`). On paper the panel is dark on white.
     """
 
-    _esm = (_FOLDER / "page_repairs.js").read_text(encoding="utf-8")
+    _esm = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("keys.js", "page_repairs.js"))
     _css = f"{PRINT}.swb-mended {{--swb-focus: {palette.FOCUS};}}\n" + ink_css()
     _css += (_FOLDER / "page_repairs.css").read_text(encoding="utf-8")
 

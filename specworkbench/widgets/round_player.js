@@ -22,6 +22,7 @@ class Player {
     this.title = element("div", "swb-title");
     this.body = element("div");
     this.body.addEventListener("keydown", (event) => this.key(event));
+    this.body.addEventListener("keydown", keepKey);
     this.root.append(this.title, this.body);
     this.message = set(element("p", "swbp-message"), { role: "alert" });
     this.rebuilt = this.rebuilt.bind(this);
@@ -154,7 +155,6 @@ class Player {
     const to = own ? null : moved(this.played, this.at, event.key);
     if (to === null && !space) return;
     event.preventDefault();
-    event.stopPropagation(); // a notebook moves between cells on arrow keys
     if (!space) this.go(to);
     else if (this.playing) this.pause();
     else this.play();

@@ -45,8 +45,9 @@ export class Strip {
     this.list.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !this.pressed(event.key)) return;
       event.preventDefault();
-      event.stopPropagation(); // a notebook moves between cells on such keys
+      event.stopPropagation(); // Esc as well
     });
+    this.list.addEventListener("keydown", keepKey);
     this.list.addEventListener("scroll", () => {
       this.frame ||= requestAnimationFrame(() => this.draw());
     });

@@ -18,7 +18,7 @@ from specworkbench.widgets.sentences import sentence
 from specworkbench.widgets.tables import caption, is_cut, sequence_title, tokens_of
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("token_lines.js", "token_nodes.js", "token_strip.js")
+_SCRIPTS = ("keys.js", "token_lines.js", "token_nodes.js", "token_strip.js")
 _CSS = palette.css_variables() + STYLE + (_FOLDER / "token_strip.css").read_text(encoding="utf-8")
 _LEGEND = [{"outcome": name, "glyph": mark.glyph, "meaning": mark.meaning} for name, mark in palette.OUTCOMES.items()]
 

@@ -18,6 +18,9 @@ HEIGHT = 900
 TALLEST = 15_000
 """Pixels of the tallest picture; Chromium paints no more than 16,384."""
 
+AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+"""Tags of axe-core's rules: WCAG 2.1 A and AA, and what is good practice beside them."""
+
 RUN_SECONDS = 300
 WAIT_SECONDS = 60
 NO_NETWORK = "Failed to load resource"
@@ -73,6 +76,7 @@ _UNNAMED = """() => {
   const panel = (node) => node.parentElement.closest("[class*=widget-]")?.innerText;
   return unnamed.map((node) => `${node.tagName} ${node.className} in ${panel(node)}`);
 }"""
+_TALL_BODY = "() => { document.body.style.height = `${innerHeight}px`; }"
 _CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 
 
@@ -107,6 +111,20 @@ class Watched:
     def unnamed_controls(self) -> list[str]:
         """Controls that a screen reader has no name for."""
         return self.page.evaluate(_UNNAMED)
+
+    def violations(self, selector: str) -> list[str]:
+        """What axe-core finds wrong (`AXE_RULES`) with what the selector names: the rule, the element and why."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        self.page.evaluate(_TALL_BODY)  # JupyterLab's has no height, and axe takes what lies in it for hidden
+        rules = {"runOnly": {"type": "tag", "values": AXE_RULES}, "resultTypes": ["violations"]}
+        found = Axe().run(self.page, selector, rules).response
+        self.page.evaluate("() => document.body.style.removeProperty('height')")
+        return [
+            f"{rule['id']}: {element['html'][:200]}: {element['failureSummary']}"
+            for rule in found["violations"]
+            for element in rule["nodes"]
+        ]
 
     def opaque_figures(self) -> list[str]:
         """Titles of plotly's figures that do not let the page's colour through."""

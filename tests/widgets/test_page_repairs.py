@@ -30,13 +30,15 @@ def in_node(tmp_path_factory):
 
 def test_handles_are_named_as_their_slider(in_node):
     code = """
-    const slider = (label, ...handles) => node({}, { ".widget-label": label, "[role=slider]": handles });
-    const [one, low, high, without] = [node(), node(), node(), node()];
+    const slider = (label, ...handles) => {
+      return node({}, { ".widget-label": label, "[role=slider]": handles, ".widget-readout": [number] });
+    };
+    const [one, low, high, without, number] = [node(), node(), node(), node(), node()];
     const sliders = [slider([text(" gamma ")], one), slider([text("range")], low, high), slider([], without)];
     it.nameSliders(node({}, { ".widget-slider": sliders }));
-    return [one, low, high, without].map(label);
+    return [one, low, high, without, number].map(label);
     """
-    assert in_node(code) == ["gamma", "range", "range", None]
+    assert in_node(code) == ["gamma", "range", "range", None, "range, as a number"]
 
 
 def test_icons_are_no_part_of_a_name_texts_are_told_and_groups_are_named(in_node):
@@ -83,17 +85,36 @@ def test_the_words_of_a_figure_are_its_titles_series_and_notes(in_node):
 
 def test_the_keyboard_goes_on_from_a_button_that_can_no_longer_be_pressed(in_node):
     code = """
-    const [run, stop, other] = [node(), node(), node()];
+    const [run, stop] = [node(), node()];
     run.parentElement = node({}, { "button:not(:disabled)": [stop] });
-    const asked = (disabled, active) => {
+    const asked = (act) => {
+      const keeper = it.focusKeeper();
       focused = null;
-      run.disabled = disabled;
-      it.keepFocus(run, active);
-      return focused;
+      run.disabled = false;
+      act(keeper);
+      keeper.disabled(run);
+      return focused === stop;
     };
-    return [asked(true, run) === stop, asked(false, run), asked(true, other)];
+    const came = (keeper) => keeper.came({ target: run }), left = (keeper) => keeper.left({ target: run });
+    const disable = () => (run.disabled = true);
+    const cases = [[came, disable], [came, disable, left], [came, left, disable], [came], [disable]];
+    return cases.map((acts) => asked((keeper) => acts.forEach((act) => act(keeper))));
     """
-    assert in_node(code) == [True, None, None]
+    assert in_node(code) == [True, True, False, False, False]
+
+
+def test_single_keys_are_the_panels_and_orders_the_notebooks(in_node):
+    code = """
+    const kept = (event) => {
+      let stopped = false;
+      it.keepKey({ stopPropagation: () => (stopped = true), ...event });
+      return stopped;
+    };
+    const own = [{ key: "ArrowDown" }, { key: "x" }, { key: "Enter" }].map(kept);
+    const orders = [{ key: "s", ctrlKey: true }, { key: "Escape" }, { key: "Enter", shiftKey: true }];
+    return [own, orders.map(kept)];
+    """
+    assert in_node(code) == [[True] * 3, [False] * 3]
 
 
 def test_a_figure_is_new_once(in_node):
