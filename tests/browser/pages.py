@@ -47,9 +47,14 @@ _STILL = """() => {
   window.heightsBefore = heights;
   return same;
 }"""
-_DRAWN = """() => !document.querySelector("script[type='application/vnd.voila.cell-output+json']")
-  && document.querySelector("#rendered_cells").checkVisibility()
-  && [...document.querySelectorAll(".js-plotly-plot")].every((figure) => figure.querySelector(".main-svg"))"""
+_DRAWN = """() => {
+  const page = document.querySelector("#rendered_cells");
+  const later = page.querySelector("script[type='application/vnd.voila.cell-output+json']");
+  const empty = [...page.querySelectorAll(".lm-Widget:empty:not(.jupyter-widgets)")];
+  return page.checkVisibility() && !later && !page.textContent.includes("Loading widget")
+    && empty.every((node) => node.style.height === "0px")
+    && [...page.querySelectorAll(".js-plotly-plot")].every((figure) => figure.querySelector(".main-svg"));
+}"""
 _BROKEN_LINES = """() => [...document.querySelectorAll(".jp-RenderedText pre")].filter((node) => {
   const { lineHeight } = getComputedStyle(node);
   const lines = node.textContent.replace(/\\n$/, "").split("\\n").length;

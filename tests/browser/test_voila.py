@@ -181,8 +181,11 @@ def study_browser(page):
     cell, point = browser.get_by_label("cell", exact=True), browser.locator(".js-plotly-plot .points path").last
     before = cell.input_value()
     box = point.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x - 5, y)
+    page.mouse.move(x, y)
+    expect(browser.locator(".hovertext").first).to_be_visible()
+    page.mouse.click(x, y)
     expect(cell).not_to_have_value(before)
     expect(browser.get_by_role("listbox", name="tokens")).to_be_visible()
 
