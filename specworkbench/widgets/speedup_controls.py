@@ -16,13 +16,13 @@ def speedup_sliders(max_gamma: int) -> dict[str, widgets.Widget]:
             1, 1, max_gamma, description="gamma", tooltip="tokens proposed per round", layout=WIDE, style=STYLED
         ),
         "c": _slider("c", 1.0, 0.005, "the proposer's time per proposed token, in plain target steps"),
-        "v": _slider("v", 1.0, 0.005, "what a further row of the target costs, in plain target steps"),
+        "v": _slider("v", 1.0, 0.005, "v(n) = 1 + v (n − 1): what a further row costs, in plain target steps", "v a row"),
         "overhead": _slider("overhead", 1.0, 0.01, "the loop's own time per round, in plain target steps"),
     }
 
 
-def _slider(name: str, high: float, step: float, words: str) -> widgets.FloatSlider:
+def _slider(name: str, high: float, step: float, words: str, shown: str = "") -> widgets.FloatSlider:
     return widgets.FloatSlider(
-        START[name], min=0.0, max=high, step=step, description=name, tooltip=words, layout=WIDE, style=STYLED,
+        START[name], min=0.0, max=high, step=step, description=shown or name, tooltip=words, layout=WIDE, style=STYLED,
         readout_format=".3f" if step < 0.01 else ".2f",
     )  # fmt: skip
