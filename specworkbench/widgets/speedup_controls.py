@@ -16,7 +16,7 @@ def speedup_sliders(max_gamma: int) -> dict[str, widgets.Widget]:
             1, 1, max_gamma, description="gamma", tooltip="tokens proposed per round", layout=WIDE, style=STYLED
         ),
         "c": _slider("c", 1.0, 0.005, "the proposer's time per proposed token, in plain target steps"),
-        "v": _slider("v", 1.0, 0.005, "v(n) = 1 + v (n − 1): the cost of a further row, in plain target steps", "v a row"),
+        "v": _slider("v", 1.0, 0.005, "v(n) = 1 + v (n − 1): what a further row costs, in target steps", "v a row"),
         "overhead": _slider("overhead", 1.0, 0.01, "the loop's own time per round, in plain target steps"),
     }
 
