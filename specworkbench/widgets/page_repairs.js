@@ -31,7 +31,7 @@ function render({ el }) {
   const place = new ResizeObserver(() => {
     if (!panel && el.parentElement) {
       panel = el.parentElement;
-      panel.classList.add("swb-panel");
+      panel.classList.add("swb-mended");
       changes.observe(panel, { childList: true, subtree: true });
       repair();
     }

@@ -47,7 +47,7 @@ def test_handles_are_named_as_their_slider_and_a_figure_is_new_once(tmp_path):
 
 def test_the_page_gets_the_rules_of_names_and_of_ink():
     rules = PageRepairs()._css
-    assert ink_css() in rules and ".swb-panel" in rules and 'classList.add("swb-panel")' in PageRepairs()._esm
+    assert ink_css() in rules and ".swb-mended" in rules and 'classList.add("swb-mended")' in PageRepairs()._esm
 
 
 def test_a_live_figure_listens_to_the_width_of_the_page():
