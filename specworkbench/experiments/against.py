@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from specworkbench.engine.proposers import DraftModelProposer, NgramProposer, NoProposer
 from specworkbench.equivalence.others import (
-    AssistedGeneration,
-    OurDecoding,
     SequenceCells,
     SequenceOutcome,
     TwoSamples,
@@ -22,17 +19,14 @@ from specworkbench.equivalence.others import (
 from specworkbench.equivalence.statistics import holm
 from specworkbench.equivalence.statistics.two_sample import LARGEST_GROUP
 from specworkbench.errors import InputError
+from specworkbench.experiments.engines import ENGINES, Engine, engine_opened, other_engine, outputs_of
 from specworkbench.experiments.greedy import Divergences, biased, divergences
 from specworkbench.experiments.implementation import Implementation, opened
 from specworkbench.experiments.workers import Workers
 from specworkbench.workloads import Prompt
 
-__all__ = [
-    "few", "Engine", "engine_opened", "outputs_of", "other_engine", "Comparison", "GreedyComparison", "short",
-    "compare", "refuse_numbers",
-]  # fmt: skip
+__all__ = ["Comparison", "ENGINES", "GreedyComparison", "compare", "few", "refuse_numbers", "short"]
 
-ENGINES = ("plain", "transformers")
 CHUNK = 25
 """Outputs of a prompt that one task draws."""
 LENGTH = 6
@@ -52,73 +46,6 @@ def few(prompts: Sequence[Prompt]) -> list[Prompt]:
     ['code', 'prose', 'structured']
     """
     return list({prompt.bucket: prompt for prompt in reversed(prompts)}.values())[::-1]
-
-
-@dataclass(frozen=True)
-class Engine:
-    """Whose outputs are drawn. name: "ours" (the implementation as it is) or "transformers"; defaults: whether what
-    transformers does when it is left to itself is left to it.
-
-    >>> from specworkbench.experiments.plan import ProposerSpec
-    >>> Engine("transformers", Implementation("embedded", ProposerSpec("ngram"))).name
-    'transformers'
-    """
-
-    name: str
-    wanted: Implementation
-    defaults: bool = False
-
-
-@lru_cache(maxsize=8)
-def engine_opened(engine: Engine) -> OurDecoding | AssistedGeneration:
-    """The engine, ready to draw. Raises `InputError` for a proposer that transformers has no counterpart of.
-
-    >>> from specworkbench.experiments.plan import ProposerSpec
-    >>> type(engine_opened(Engine("ours", Implementation("embedded", ProposerSpec("ngram"))))).__name__
-    'OurDecoding'
-    """
-    parts, settings = opened(engine.wanted), engine.wanted.settings
-    if engine.name == "ours":
-        return OurDecoding(parts.target, settings, parts.proposer, parts.verifier)
-    kind = type(parts.proposer)
-    if kind not in (DraftModelProposer, NgramProposer, NoProposer):
-        raise InputError(
-            "transformers has a counterpart of the proposers draft_model, ngram and none, and not of "
-            f"{parts.proposer.name}; compare it with plain decoding"
-        )
-    draft = parts.proposer.draft if kind is DraftModelProposer else None
-    lookup = kind is NgramProposer
-    return AssistedGeneration(parts.target, draft, settings, prompt_lookup=lookup, defaults=engine.defaults)
-
-
-def outputs_of(engine: Engine, prompt: str, count: int, first: int) -> list[tuple[int, ...]]:
-    """Outputs first .. first + count - 1 of a prompt.
-
-    >>> from specworkbench.experiments.plan import ProposerSpec
-    >>> wanted = short(Implementation("embedded", ProposerSpec("ngram")), length=4)
-    >>> [len(output) <= 4 for output in outputs_of(Engine("ours", wanted), "a b a b", count=2, first=0)]
-    [True, True]
-    """
-    ids = opened(engine.wanted).target.encode(prompt, engine.wanted.chat)
-    return engine_opened(engine).draw(ids, count, seed=engine.wanted.seed, first=first)
-
-
-def other_engine(wanted: Implementation, engine: str, defaults: bool = False) -> Engine:
-    """Whom an implementation is compared with: "plain" or "transformers", which is left its defaults where asked.
-
-    Raises `InputError` for another name, or where the engine cannot do what the implementation does.
-
-    >>> from specworkbench.experiments.plan import ProposerSpec
-    >>> other_engine(Implementation("embedded", ProposerSpec("ngram")), "plain").wanted.proposer.name
-    'none'
-    """
-    if engine not in ENGINES:
-        raise InputError(f"there is no engine {engine!r} to compare with; choose one of {', '.join(ENGINES)}")
-    if defaults and engine == "plain":
-        raise InputError("plain decoding has no defaults of its own; leave them to transformers, or to nobody")
-    theirs = Engine("ours", wanted.plain()) if engine == "plain" else Engine("transformers", wanted, defaults)
-    engine_opened(theirs)
-    return theirs
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,8 @@ import pytest
 
 from specworkbench.errors import InputError
 from specworkbench.experiments import against, implementation
-from specworkbench.experiments.against import (
-    MOST_OUTPUTS,
-    Engine,
-    GreedyComparison,
-    compare,
-    few,
-    other_engine,
-    outputs_of,
-    prepared,
-    short,
-)
+from specworkbench.experiments.against import MOST_OUTPUTS, GreedyComparison, compare, few, prepared, short
+from specworkbench.experiments.engines import Engine, other_engine, outputs_of
 from specworkbench.experiments.workers import Workers
 from tests.experiments.equivalence_cases import toy_implementation
 from tests.experiments.toys import PROMPTS
