@@ -161,6 +161,8 @@ class LabPage(Watched):
 
     def theme(self, name: str) -> None:
         """Change JupyterLab's theme, "light" or "dark"."""
+        if self.page.evaluate("() => document.body.dataset.jpThemeName") == THEMES[name]:
+            return
         choose = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
         self.page.evaluate(choose, THEMES[name])
         self.page.wait_for_function(f"() => document.body.dataset.jpThemeName === {json.dumps(THEMES[name])}")

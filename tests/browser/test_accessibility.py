@@ -37,8 +37,7 @@ def opened(open_notebook):
     opened.run()
     opened.look(WIDTHS["wide"], whole=True)
     yield opened
-    assert set(opened.broken_widgets()) <= {opened.page.locator(output_of("an error")).inner_text()}
-    assert opened.troubles == []
+    assert ["nowhere.trace" in told for told in opened.broken_widgets()] == [True] and opened.troubles == []
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +49,8 @@ def panel(opened):
 # ---------------------------------------------------------------- rules
 
 
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", PANELS)
+@pytest.mark.parametrize("theme", THEMES)
 def test_no_rule_is_broken(opened, name, theme):
     opened.theme(theme)
     assert opened.page.locator(output_of(name)).count()
@@ -87,8 +86,8 @@ def test_a_figure_of_plotly_is_told_in_words(panel):
 # ---------------------------------------------------------------- the keyboard alone
 
 
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", [name for name in PANELS if name not in ("static twins", "an error")])
+@pytest.mark.parametrize("theme", THEMES)
 def test_tab_walks_through_a_panel_frames_where_it_stands_and_leaves(opened, panel, name, theme):
     opened.theme(theme)
     here, keyboard = panel(name), opened.page.keyboard
