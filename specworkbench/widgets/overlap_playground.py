@@ -19,7 +19,7 @@ from specworkbench.widgets.tables import distribution_table, strip_rows
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("keys.js", "elements.js", "one_position.js", "overlap_figures.js", "overlap_playground.js")
-_SHEETS = ("panel.css", "overlap_playground.css")
+_SHEETS = ("scripted.css", "overlap_playground.css")
 _CSS = palette.css_variables() + "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
 
 SIZES = range(4, 9)
