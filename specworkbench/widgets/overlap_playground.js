@@ -17,7 +17,7 @@ class Playground {
   constructor(model) {
     this.model = model;
     this.name = `swb-${Math.random().toString(36).slice(2)}`; // of the patterns, which are found by name in the page
-    this.root = set(element("div", "swb swb-panel swb-play"), { role: "group", "aria-label": "Overlap playground" });
+    this.root = set(element("div", "swb swb-scripted swb-play"), { role: "group", "aria-label": "Overlap playground" });
     this.body = element("div");
     this.root.addEventListener("keydown", keepKey);
     this.drawn = null;

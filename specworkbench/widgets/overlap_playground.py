@@ -21,7 +21,7 @@ from specworkbench.widgets.tables import distribution_table, strip_rows
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("keys.js", "elements.js", "one_position.js", "overlap_figures.js", "overlap_playground.js")
-_SHEETS = ("panel.css", "overlap_playground.css")
+_SHEETS = ("scripted.css", "overlap_playground.css")
 _CSS = palette.css_variables() + STYLE + "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
 
 SIZES = range(4, 9)
@@ -177,7 +177,7 @@ class OverlapPlayground(anywidget.AnyWidget):
     def to_html(self) -> str:
         """The figures as they stand, as HTML that needs neither scripts nor a kernel, for exports."""
         shown = playground_html(self.title, self.tokens, RULES[self.rule], self.position)
-        return f"<style>{_CSS}</style>" + pictures(shown, _CSS, "swb swb-panel swb-play")
+        return f"<style>{_CSS}</style>" + pictures(shown, _CSS, "swb swb-scripted swb-play")
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -44,7 +44,7 @@ def playground_html(title: str, tokens: Sequence[str], rule: PositionRule, posit
         ),
     ]  # fmt: skip
     return (
-        f'<div class="swb swb-panel swb-play">{heading}'
+        f'<div class="swb swb-scripted swb-play">{heading}'
         f'<p class="swb-formula">{escape(rule.label)}: {escape(in_words(rule))}</p>'
         f'<div class="swb-fields">{"".join(figures)}</div>'
         f'<p class="swb-says"><strong>{sign}</strong> {escape(words)} {escape(rule.says)}</p>'

@@ -24,12 +24,12 @@ def player_html(played: dict[str, Any], step: int, message: str = "") -> str:
     """The round of a step with all its steps done. played: as `player_rounds` prepares it; empty for nothing."""
     told = f'<p class="swbp-message" role="alert">{escape(message)}</p>' if message else ""
     if not played.get("steps"):
-        return f'<div class="swb swb-panel swb-player">{told or f"<p class=swb-empty>{EMPTY}</p>"}</div>'
+        return f'<div class="swb swb-scripted swb-player">{told or f"<p class=swb-empty>{EMPTY}</p>"}</div>'
     number = played["steps"][step]["round"]
     round_ = played["rounds"][number]
     steps = "".join(f"<li>{escape(own['text'])}</li>" for own in played["steps"] if own["round"] == number)
     return (
-        f'<div class="swb swb-panel swb-player"><div class="swb-title">{escape(played["title"])}</div>{told}'
+        f'<div class="swb swb-scripted swb-player"><div class="swb-title">{escape(played["title"])}</div>{told}'
         f'<ol class="swbp-told">{steps}</ol>{_positions(round_)}{_cache(round_)}{_lanes(played, number)}'
         f'<p class="swbp-note">{escape(played["plain_note"])}</p></div>'
     )

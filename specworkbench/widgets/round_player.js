@@ -18,7 +18,7 @@ class Player {
     this.step = this.told = 0; // the step that is shown, and the last that the model was told
     this.pace = PACES[0];
     this.whole = false;
-    this.root = set(element("div", "swb swb-panel swb-player"), { role: "group", "aria-label": "Round player" });
+    this.root = set(element("div", "swb swb-scripted swb-player"), { role: "group", "aria-label": "Round player" });
     this.title = element("div", "swb-title");
     this.body = element("div");
     this.body.addEventListener("keydown", (event) => this.key(event));

@@ -19,7 +19,7 @@ from specworkbench.widgets.selection import Selection
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("keys.js", "elements.js", "player_steps.js", "player_figures.js", "round_player.js")
-_SHEETS = ("panel.css", "round_player.css")
+_SHEETS = ("scripted.css", "round_player.css")
 _PHASES = " ".join(f"--swb-phase-{phase}: {color};" for phase, color in palette.PHASES.items())
 _CSS = f"{palette.css_variables()}{STYLE}.swb-player {{{_PHASES}}}\n" + "".join(
     (_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS

@@ -8,7 +8,6 @@ from tests.browser.pages import THEMES, WIDTHS, cells
 from tests.browser.panels import PANELS, output_of, panels_notebook
 
 pytestmark = pytest.mark.browser
-pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed (the extra 'browser')")
 
 STOPS = 60
 """Presses of Tab after which a panel that still holds the keyboard is a trap."""
@@ -29,6 +28,12 @@ MUTANTS = {
     "aria-input-field-name": "__import__('ipywidgets').FloatSlider(description='no name for its handle')",
 }
 """By the rule that each of them breaks."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def axe():
+    reason = "axe-playwright-python is not installed (the extra 'browser')"
+    return pytest.importorskip("axe_playwright_python", reason=reason)
 
 
 @pytest.fixture(scope="module")

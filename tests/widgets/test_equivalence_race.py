@@ -112,6 +112,15 @@ def test_they_take_turns():
     assert order == ["a", "b"] * 3
 
 
+def test_what_became_of_each_is_told_as_it_ends():
+    race, told = EquivalenceRace({"a": stepping(0.0, 2), "b": stepping(0.0, 4)}), []
+    race.voice.observe(lambda change: told.append(change["new"]), "value")
+    ran(race)
+    assert [words.split(";")[0] for words in told] == [
+        "a: not rejected after 20 tokens", "b: not rejected after 40 tokens",
+    ]  # fmt: skip
+
+
 def test_stop_keeps_what_was_judged_and_run_starts_anew():
     started = []
     race = EquivalenceRace({"it": stepping(0.0, started=started, gate=lambda p: p.tokens == 50 and race.stop())})

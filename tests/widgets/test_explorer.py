@@ -1,5 +1,7 @@
 """Strip and inspector move together; what goes wrong is a sentence in the widget."""
 
+from html import escape
+
 import ipywidgets
 import pytest
 from IPython.core.formatters import DisplayFormatter
@@ -34,6 +36,25 @@ def test_one_selection_drives_every_part(mover):
     mover(explorer).selected = index
     assert explorer.selected == explorer.strip.selected == explorer.inspector.selected == index
     assert "one token more" in shown(explorer) and "No decision here" in shown(explorer)
+
+
+def test_the_inspector_tells_what_its_buttons_lead_to_and_nothing_that_others_select():
+    explorer = explore(TRACE)
+    inspector, told = explorer.inspector, []
+    inspector.voice.observe(lambda change: told.append(change["new"]), "value")
+    explorer.strip.selected = 0
+    assert told == []
+    inspector.next_button.click()
+    assert told == [escape(explorer.strip.sentence)] and explorer.strip.selected == 1
+    explorer.strip.selected = 3
+    assert told[1:] == [""]
+
+
+def test_the_strip_knows_of_a_selection_before_its_sentence_comes():
+    explorer, heard = explore(TRACE), []
+    explorer.strip.observe(lambda change: heard.append(change["name"]), ["selected", "sentence"])
+    explorer.inspector.step(1)
+    assert heard == ["selected", "sentence"]
 
 
 def test_another_sequence_is_chosen_and_replaces_everything():

@@ -71,6 +71,13 @@ def test_stop_ends_after_the_running_round_and_keeps_what_was_decoded():
     assert not live.run_button.disabled
 
 
+def test_beginning_and_end_are_told_and_not_every_round():
+    live, told = LiveDecode(decode=decoder(rounds=30)), []
+    live.voice.observe(lambda change: told.append(change["new"]), "value")
+    ran(live)
+    assert len(told) == 2 and told[0].startswith("loading") and "stopped by length" in told[1]
+
+
 def test_run_after_stop_runs_to_the_end():
     live = LiveDecode(decode=decoder(rounds=3))
     live.stop()

@@ -126,6 +126,24 @@ def test_keys_on_a_bar_move_it_and_python_gets_the_distribution(in_node):
     assert playground.q == q
 
 
+def test_what_came_of_a_move_is_told_at_rest_and_nothing_before_it(in_node):
+    code = """
+    let due = [];
+    globalThis.setTimeout = (callback) => due.push(callback);
+    globalThis.clearTimeout = (id) => { due = due.filter((_, i) => i !== id - 1); };
+    const { model, sliders, el } = shown(state);
+    const told = () => el.find((node) => node.attributes.role === "status")[0].textContent, heard = [told()];
+    for (const key of ["End", "ArrowDown"]) sliders[0].fire("keydown", { key });
+    heard.push(told(), due.length);
+    due[0]();
+    heard.push(told());
+    model.set("q", [...model.get("p")]);
+    return [...heard, told()];
+    """
+    before, during, waiting, after, then = in_node(code, state=state_of(OverlapPlayground()))
+    assert (before, during, waiting, then) == ("", "", 1, "") and after.startswith("Accepted with probability")
+
+
 def test_a_bar_dragged_to_the_top_and_back_leaves_the_others_as_they_were(in_node):
     code = """
     const { model, sliders, el } = shown(state);

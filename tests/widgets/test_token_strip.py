@@ -257,6 +257,12 @@ def test_the_sentence_is_said_once_it_comes_and_never_that_of_another_token(in_n
     assert in_node("steps.map((step) => step[2])", many(40), setup) == ["one", "", "two"]
 
 
+def test_what_another_panel_selects_is_for_that_one_to_say(in_node):
+    setup = MOUNTED + "mounted.pick(1); model.set('sentence', 'one'); step(); model.set('selected', 5); step();"
+    setup += "model.set('sentence', 'five'); step(); mounted.pick(6); model.set('sentence', 'six'); step();"
+    assert in_node("steps.map((step) => step[2])", many(40), setup) == ["one", "", "", "six"]
+
+
 def test_tokens_that_come_later_leave_the_place_and_other_tokens_begin_at_the_top(in_node):
     setup = MOUNTED + "list.scrollTop = 60; mounted.active = 7; model.set('tokens', [...tokens, ...tokens]);"
     setup += "const more = [list.scrollTop, mounted.active];"
