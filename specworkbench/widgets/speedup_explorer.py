@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -145,7 +146,8 @@ class SpeedupExplorer(widgets.VBox):
     def _connect(self) -> None:
         for name, slider in self.sliders.items():
             self._reach(name)
-            traitlets.link((self, name), (slider, "value"))
+            traitlets.dlink((self, name), (slider, "value"))
+            slider.observe(partial(self._slid, name), "value")
         traitlets.link((self, "quantity"), (self.quantity_choice, "value"))
         traitlets.link((self, "measured_v"), (self.v_source, "value"))
         traitlets.link((self, "predict"), (self.predict_box, "value"))
@@ -239,6 +241,12 @@ class SpeedupExplorer(widgets.VBox):
     def _changed(self, _change: Any) -> None:
         if self._ready:
             self.refresh()
+
+    def _slid(self, name: str, change: Any) -> None:
+        """Take what a slider was moved to. A browser that is to show a value between two steps moves it to the next."""
+        rounded = abs(change["new"] - change["old"]) <= change["owner"].step / 2
+        if not rounded or change["old"] != getattr(self, name):
+            setattr(self, name, change["new"])
 
     @traitlets.observe("predict")
     def _hide_again(self, _change: Any) -> None:

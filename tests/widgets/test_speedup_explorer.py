@@ -56,6 +56,18 @@ def test_sliders_and_traits_are_one_and_the_headline_is_the_formula():
     assert f"The best gamma here is {best}" in said and f"it pays from alpha = {least:.2f} on" in said
 
 
+def test_a_browser_that_shows_a_value_between_two_steps_does_not_change_it():
+    explorer = SpeedupExplorer(alpha=0.657, gamma=4, c=0.2)
+    slider, said = explorer.sliders["alpha"], explorer.headline.value
+    slider.value = 0.66  # what the drawn slider sends by itself
+    assert explorer.alpha == 0.657 and explorer.headline.value == said
+    slider.value = 0.65  # and then somebody presses the left arrow
+    assert explorer.alpha == 0.65 and explorer.headline.value != said
+    explorer.alpha = 0.657
+    slider.value = 0.67
+    assert explorer.alpha == 0.67
+
+
 def test_where_nothing_pays_it_says_so():
     explorer = SpeedupExplorer(alpha=0.2, c=0.9)
     assert "no gamma pays: decode plainly" in words_of(explorer.headline.value)
