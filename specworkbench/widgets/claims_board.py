@@ -14,7 +14,7 @@ from specworkbench.experiments.claims import CLAIMS, Claim, Finding, evidence_in
 from specworkbench.experiments.claims.evidence import Evidence
 from specworkbench.experiments.claims.findings import parts_table
 from specworkbench.plots import claim_parts, palette
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure, redraw
 
 _PLACE = "vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
 _CELL = f"text-align: left; {_PLACE}"
@@ -61,11 +61,7 @@ class ClaimsBoard(widgets.VBox):
     def _draw(self, name: str) -> None:
         claim, finding = self.claims[name], self.findings[name]
         self.words.value = finding_html(claim, finding)
-        drawn = self.figure_of(name)
-        with self.figure.batch_update():
-            self.figure.data = ()
-            self.figure.add_traces(drawn.data)
-            self.figure.layout = drawn.layout
+        redraw(self.figure, self.figure_of(name))
 
 
 def table_html(claims: Sequence[Claim], findings: Mapping[str, Finding]) -> str:

@@ -80,8 +80,7 @@ def time_figure(traces: Mapping[str, Trace]) -> go.Figure:
     found = [row for label, trace in traces.items() if (row := phase_row(named(label), trace))]
     columns = ["group", "ms_propose", "ms_verify", "ms_accept", "ms_rollback", "ms_other"]
     table = pd.DataFrame(found, columns=columns)
-    figure = phases(table, title="Where the time of a token goes", unit="ms per token")
-    return figure.update_yaxes(automargin=True)
+    return phases(table, title="Where the time of a token goes", unit="ms per token")
 
 
 def fastest(rows: Iterable[Mapping[str, Any]]) -> str | None:

@@ -1,4 +1,4 @@
-"""`PageRepairs` and `live_figure`: names for sliders and room for figures, where two libraries forget them."""
+"""`PageRepairs`, `live_figure`, `redraw`: what two libraries forget of sliders and of figures that change."""
 
 from __future__ import annotations
 
@@ -27,3 +27,12 @@ def live_figure(figure: go.Figure | None = None) -> go.FigureWidget:
     live = go.FigureWidget(figure)
     live._config = live._config | {"responsive": True}  # plotly has no public name for it
     return live
+
+
+def redraw(live: go.FigureWidget, figure: go.Figure) -> None:
+    """Show another figure in its place, on pages that are open and on those that will be opened later, as in Voila."""
+    with live.batch_update():
+        live.data = ()
+        live.add_traces(figure.data)
+        live.layout = figure.layout
+    live._repr_mimebundle_()  # plotly brings the state that a page is opened with up to date only when asked

@@ -22,7 +22,7 @@ from specworkbench.widgets.lab_controls import LabControls
 from specworkbench.widgets.lab_progress import LabWatch, Lanes
 from specworkbench.widgets.lab_words import fastest, named, table_html, time_figure
 from specworkbench.widgets.live import PROMPT
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure, redraw
 from specworkbench.widgets.running import Running, save_new, told
 from specworkbench.widgets.selection import Selection
 
@@ -147,12 +147,7 @@ class ProposerLab(Running):
         """Everything that a run leaves behind."""
         self.table.value = table_html(self.rows, self.failures)
         self.results.layout.display = None if self.traces else "none"
-        drawn = time_figure(self.traces)
-        with self.figure.batch_update():
-            self.figure.data = []
-            self.figure.add_traces(drawn.data)
-            self.figure.layout = drawn.layout
-        self.figure._repr_mimebundle_()  # plotly brings the state that a page is opened with up to date only when asked
+        redraw(self.figure, time_figure(self.traces))
         before = self.chosen
         self.chooser.options = [(named(label), label) for label in self.traces]
         self.chosen = fastest(self.rows) or next(iter(self.traces), "")

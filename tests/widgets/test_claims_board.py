@@ -25,6 +25,7 @@ def test_choosing_a_claim_shows_its_words(board):
     (retrieval,) = (claim for claim in CLAIMS if claim.name == "retrieval")
     assert retrieval.experiment in board.words.value
     assert board.figure.layout.title.text == retrieval.statement
+    assert board.figure.get_state()["_widget_layout"]["title"]["text"] == retrieval.statement  # of a page opened later
 
 
 def test_every_verdict_is_shown_with_its_glyph_and_its_numbers(board):

@@ -5,10 +5,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 
 from specworkbench.widgets import ClaimsBoard, EquivalenceRace, SpeedupExplorer, page_repairs
-from specworkbench.widgets.page_repairs import PageRepairs, live_figure
+from specworkbench.widgets.page_repairs import PageRepairs, live_figure, redraw
 
 SCRIPT = Path(page_repairs.__file__).with_suffix(".js")
 
@@ -47,6 +48,14 @@ def test_handles_are_named_as_their_slider_and_a_figure_is_new_once(tmp_path):
 def test_a_live_figure_listens_to_the_width_of_the_page():
     figure = live_figure()
     assert figure._config["responsive"] is True and figure.layout.width is None
+
+
+def test_a_figure_that_was_redrawn_is_the_one_that_a_page_opened_later_is_sent():
+    live = live_figure(go.Figure(go.Bar(y=[1, 2]), {"title": {"text": "before"}}))
+    redraw(live, go.Figure(go.Scatter(y=[3, 4, 5]), {"title": {"text": "after"}}))
+    sent = live.get_state()
+    assert [series["type"] for series in sent["_widget_data"]] == ["scatter"]
+    assert sent["_widget_layout"]["title"]["text"] == live.layout.title.text == "after"
 
 
 @pytest.mark.parametrize("panel", [EquivalenceRace, SpeedupExplorer], ids=lambda panel: panel.__name__)
