@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from specworkbench.engine import LanguageModel
 from specworkbench.errors import InputError

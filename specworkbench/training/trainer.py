@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch.nn import functional
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from specworkbench.files import whole_file
 from specworkbench.training.muon import Muon

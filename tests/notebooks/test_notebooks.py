@@ -9,6 +9,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
+LINE = 110
+"""Characters that a narrow page has room for; it breaks a longer line within a word."""
 CELL_SECONDS = 300
 """A limit that only a hanging cell reaches; how fast a notebook is, is measured on a quiet machine."""
 
@@ -50,5 +52,8 @@ def test_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     nbclient.NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=resources).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert not any(output.output_type == "error" for output in shown)
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    assert "\r" not in printed  # Voila shows every state of a bar that is printed
+    assert [line for line in printed.splitlines() if len(line) > LINE] == []
     kinds = {kind for output in shown for kind in output.get("data", ())}
     assert {"application/vnd.jupyter.widget-view+json", "text/html"} <= kinds
