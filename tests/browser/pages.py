@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,19 @@ _STILL = """() => {
   window.heightsBefore = heights;
   return same;
 }"""
+_DRAWN = """() => {
+  const page = document.querySelector("#rendered_cells");
+  const later = page.querySelector("script[type='application/vnd.voila.cell-output+json']");
+  const empty = [...page.querySelectorAll(".lm-Widget:empty:not(.jupyter-widgets)")];
+  return page.checkVisibility() && !later && !page.textContent.includes("Loading widget")
+    && empty.every((node) => node.style.height === "0px")
+    && [...page.querySelectorAll(".js-plotly-plot")].every((figure) => figure.querySelector(".main-svg"));
+}"""
+_BROKEN_LINES = """() => [...document.querySelectorAll(".jp-RenderedText pre")].filter((node) => {
+  const { lineHeight } = getComputedStyle(node);
+  const lines = node.textContent.replace(/\\n$/, "").split("\\n").length;
+  return node.offsetHeight > (lines + 0.5) * parseFloat(lineHeight);
+}).map((node) => node.textContent)"""
 _OPAQUE = """() => [...document.querySelectorAll(".js-plotly-plot .main-svg, .js-plotly-plot .bg")].filter((node) => {
   const { backgroundColor, fill, fillOpacity } = getComputedStyle(node);
   const [color, opacity] = node.matches(".bg") ? [fill, fillOpacity] : [backgroundColor, 1];
@@ -156,6 +170,34 @@ class LabPage(Watched):
     def close(self) -> None:
         """End the kernel and leave the page."""
         self.page.evaluate(f"() => {_CURRENT}.sessionContext.shutdown()")
+        self.page.close()
+
+
+class VoilaPage(Watched):
+    """A notebook as Voila shows it, after its run; `theme`: "light" or "dark"."""
+
+    def __init__(self, context: BrowserContext, address: str, name: str, theme: str):
+        super().__init__(context)
+        self.page.set_viewport_size({"width": WIDTHS["wide"], "height": HEIGHT})
+        self.page.goto(f"{address}/voila/render/{name}?theme={theme}", timeout=RUN_SECONDS * 1000)
+        self.page.wait_for_function(_DRAWN, timeout=RUN_SECONDS * 1000)
+        self.page.wait_for_function(_STILL, polling=300)
+        whole = self.page.locator("#rendered_cells").evaluate("(node) => node.scrollHeight")
+        self.page.set_viewport_size({"width": WIDTHS["wide"], "height": min(TALLEST, max(HEIGHT, whole))})
+        self.page.wait_for_function(_STILL, polling=300)
+
+    def faults(self, forgiven: Collection[str] = ()) -> list[str]:
+        """All that went wrong so far: cells that raised, warnings, widgets that failed, complaints of scripts."""
+        said = self.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").all_inner_texts()
+        return [*said, *self.broken_widgets(), *(trouble for trouble in self.troubles if trouble not in forgiven)]
+
+    def broken_lines(self) -> list[str]:
+        """Printed text with lines that are too long, and so are broken, within words."""
+        return self.page.evaluate(_BROKEN_LINES)
+
+    def close(self) -> None:
+        """Leave the page, upon which Voila ends the kernel."""
+        self.page.goto("about:blank")
         self.page.close()
 
 
