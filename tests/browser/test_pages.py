@@ -1,8 +1,10 @@
 """What the other tests here rely on is able to fail: a page helper that is shown what is broken says so."""
 
+import json
+
 import pytest
 
-from tests.browser.pages import THEMES, WIDTHS, cells
+from tests.browser.pages import THEMES, WIDTHS, VoilaPage, cells
 
 pytestmark = pytest.mark.browser
 
@@ -83,3 +85,13 @@ def test_a_notebook_without_faults_has_none(open_notebook):
     page = open_notebook("sound.ipynb", cells("1 + 1"))
     page.run()
     assert page.faults() == [] and page.faint(3.0) == [] and page.opaque_figures() == []
+
+
+def test_what_went_wrong_on_a_page_of_voila_is_reported(context, voila_address, notebooks):
+    content = cells(PALE, OPAQUE, 'print("short")', 'print(100 * "long ")', "1 / 0", "1 + 1")
+    (notebooks / "voila.ipynb").write_text(json.dumps(content), encoding="utf-8")
+    page = VoilaPage(context, voila_address, "voila.ipynb", "light")
+    assert any("error when executing cell" in fault for fault in page.faults())
+    assert [line.split()[0] for line in page.broken_lines()] == ["long"]
+    assert any("hardly seen" in text for text in page.faint(3.0)) and set(page.opaque_figures()) == {"white"}
+    page.close()
