@@ -87,7 +87,7 @@ export function stepped(value, key) {
 export function verdict(position, rule, tokens) {
   const accepted = `Accepted with probability ${position.acceptance.toFixed(3)}.`;
   if (position.tv < EXACT) {
-    const luck = rule.kind === "exact" ? "" : " For this p and q only: the rule does not keep every p.";
+    const luck = rule.kind === "exact" ? "" : " That is so with these numbers; in general the rule does not keep p.";
     return `${accepted} What comes out is p.${luck}`;
   }
   const off = position.emitted.map((value, i) => Math.abs(value - position.p[i]));

@@ -56,7 +56,7 @@ def verdict(position: OnePosition, rule: PositionRule, tokens: Sequence[str]) ->
     """What comes out, in words."""
     accepted = f"Accepted with probability {position.acceptance:.3f}."
     if position.tv < EXACT:
-        luck = "" if rule.kind == "exact" else " For this p and q only: the rule does not keep every p."
+        luck = "" if rule.kind == "exact" else " That is so with these numbers; in general the rule does not keep p."
         return f"{accepted} What comes out is p.{luck}"
     worst = int(np.argmax(np.abs(position.emitted - position.p)))
     instead = f"{position.emitted[worst]:.3f} in place of {position.p[worst]:.3f}"
