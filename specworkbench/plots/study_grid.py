@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from specworkbench.plots import palette
-from specworkbench.plots.style import INK, columns_of, error_bars, finish, literal
+from specworkbench.plots.style import INK, TOP, columns_of, error_bars, finish, literal
 
 _SPREAD = 0.5
 _PANELS_A_ROW = 3
 _DASHES = ("solid", "dash", "dot")
-_TOP, _PANEL_TITLE = 80, 24
-"""Pixels above the panels, and of a title of their own, which a legend of many rows leaves free by an unseen border."""
+_PANEL_TITLE = 24
+"""Pixels of a panel's own title, which a legend of many rows leaves free by an unseen border."""
 
 
 def study_grid(
@@ -82,10 +82,10 @@ def study_grid(
     if color is not None:
         heading = literal(color.replace("_", " ")) + "&nbsp;&nbsp;"  # plotly leaves no room between it and the series
         figure.update_layout(legend_title={"text": heading, "font": {"size": 13}})
-    figure.update_layout(showlegend=color is not None, margin_t=_TOP)
+    figure.update_layout(showlegend=color is not None)
     if facet:
         border = {"borderwidth": _PANEL_TITLE // 2, "bordercolor": "rgba(0, 0, 0, 0)", "bgcolor": "rgba(0, 0, 0, 0)"}
-        figure.update_layout(legend=border, margin_t=_TOP + _PANEL_TITLE)
+        figure.update_layout(legend=border, margin_t=(figure.layout.margin.t or TOP) + _PANEL_TITLE)
     return figure
 
 

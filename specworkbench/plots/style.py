@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -10,7 +12,12 @@ INK = "#7A7A7A"
 Where a page has a colour of its own for text, `ink_css` gives them that one.
 """
 
-_TITLE_PIXELS = 34
+_TITLE_PIXELS, _LINE_PIXELS, _TITLE_CHARACTERS = 34, 20, 52
+"""Height of a title of one line with its padding, of each further line, and how long a line may be in a narrow page."""
+
+TOP = 80
+"""Pixels above the axes of a figure with a title of one line."""
+
 _GRID = "rgba(128, 128, 128, 0.25)"
 _AXIS = {
     "gridcolor": _GRID,
@@ -37,7 +44,7 @@ NEUTRAL = go.layout.Template(
         "yaxis": _AXIS,
         "legend": {"orientation": "h", "x": 0.0, "yref": "container", "yanchor": "top", "title": {"text": ""}},
         "hoverlabel": {"align": "left"},
-        "margin": {"l": 60, "r": 20, "t": 80, "b": 50},
+        "margin": {"l": 60, "r": 20, "t": TOP, "b": 50},
         "bargap": 0.25,
     }
 )
@@ -46,12 +53,15 @@ NEUTRAL = go.layout.Template(
 def finish(figure: go.Figure, title: str, template: str | go.layout.Template | None, height: int) -> go.Figure:
     """Title, template (`NEUTRAL` when None), transparent background; height in pixels.
 
-    The legend of `NEUTRAL` hangs below the title: plotly makes room for as many rows as the page's width leaves it.
+    The legend of `NEUTRAL` hangs below the title: plotly makes room for as many rows as the page's width leaves it. A
+    long title is put on lines of its own making, as plotly breaks none; one with markup is left as it is.
     """
+    lines = [title] if "<" in title else textwrap.wrap(title, _TITLE_CHARACTERS, break_long_words=False) or [""]
     if template is None:
-        figure.update_layout(legend_y=1.0 - _TITLE_PIXELS / height)
+        more = _LINE_PIXELS * (len(lines) - 1)
+        figure.update_layout(legend_y=1.0 - (_TITLE_PIXELS + more) / height, margin_t=TOP + more)
     figure.update_layout(
-        title_text=title,
+        title_text="<br>".join(lines),
         template=NEUTRAL if template is None else template,
         paper_bgcolor="rgba(0, 0, 0, 0)",
         plot_bgcolor="rgba(0, 0, 0, 0)",

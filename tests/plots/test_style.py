@@ -1,8 +1,9 @@
 """Ink: a grey as far from white as from JupyterLab's dark page, and rules that give it a page's own colour."""
 
+import plotly.graph_objects as go
 import pytest
 
-from specworkbench.plots.style import INK, NEUTRAL, ink_css
+from specworkbench.plots.style import INK, NEUTRAL, finish, ink_css
 
 
 def luminance(color: str) -> float:
@@ -27,3 +28,12 @@ def test_rules_go_by_the_colour_that_plotly_writes():
 
 def test_where_a_page_has_no_colour_of_its_own_the_grey_stays():
     assert f"fill: var(--jp-ui-font-color1, {INK}) !important" in ink_css()
+
+
+def test_a_long_title_is_broken_into_lines_and_the_legend_and_the_axes_move_below_them():
+    short, long = (finish(go.Figure(), title, None, 400) for title in ("Speedup", "a word and another " * 5))
+    assert short.layout.title.text == "Speedup" and long.layout.title.text.count("<br>") == 1
+    assert max(map(len, long.layout.title.text.split("<br>"))) <= 52
+    assert long.layout.margin.t - short.layout.margin.t == 20
+    assert 400 * (short.layout.legend.y - long.layout.legend.y) == pytest.approx(20)
+    assert finish(go.Figure(), f"{'x ' * 40}<br>y", None, 400).layout.title.text.count("<br>") == 1
