@@ -17,7 +17,7 @@ from specworkbench.experiments.claims.findings import parts_table
 from specworkbench.plots import claim_parts, palette
 from specworkbench.widgets.page_repairs import PageRepairs, live_figure, live_text, redraw
 
-_PLACE = "vertical-align: top; padding: 0.25em 0.9em 0.25em 0; line-height: 1.35"
+_PLACE = "vertical-align: top; padding: 0.25em 0.6em 0.25em 0; line-height: 1.35"
 _CELL = f"text-align: left; {_PLACE}"
 _NUMBER = f"text-align: right; white-space: nowrap; {_PLACE}"
 _TABLE = "border-collapse: collapse; color: var(--jp-ui-font-color1, inherit)"
