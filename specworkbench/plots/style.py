@@ -71,7 +71,7 @@ def finish(figure: go.Figure, title: str, template: str | go.layout.Template | N
 
 
 def ink_css(color: str = f"var(--jp-ui-font-color1, {INK})") -> str:
-    """CSS by which whatever plotly draws in `INK` takes a colour of the page, and is black in print.
+    """CSS by which whatever plotly draws in `INK` takes a colour of the page, and is black on white in print.
 
     color: as CSS says it, such as a variable of the page; by default that of JupyterLab's text. It goes by the colour
     that plotly writes into each node, so that nothing has to be drawn again and no other colour is touched.
@@ -87,7 +87,8 @@ def ink_css(color: str = f"var(--jp-ui-font-color1, {INK})") -> str:
             f'.js-plotly-plot [style*="stroke: {written}"] {{stroke: {shown} !important;}}\n'
         )
 
-    return f"{rules(color)}@media print {{\n{rules('#000')}}}\n"
+    paper = ".js-plotly-plot {background: #fff;}\n"  # which a browser prints where it is told to print grounds
+    return f"{rules(color)}@media print {{\n{paper}{rules('#000')}}}\n"
 
 
 def literal(text: str) -> str:

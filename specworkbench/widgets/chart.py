@@ -94,7 +94,7 @@ def numbers_html(table: pd.DataFrame) -> str:
         glyph = f"{palette.OUTCOMES[row['mark']].glyph} " if row["mark"] else ""
         cells = "".join(f'<td align="right">{number(row[name])}</td>' for name in names)
         rows.append(f'<tr><th scope="row" align="left">{glyph}{label}</th>{cells}</tr>')
-    table_html = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    table_html = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f'<details class="swb-table" open><summary>The same in numbers</summary>{table_html}</details>'
 
 

@@ -36,7 +36,7 @@ _STYLE = f"<style>{STYLE}" + """
 .swb-card .swb-table :is(th, td) {padding: 0 0 0 1.6em; border: 0; font-weight: 400;}
 .swb-card .swb-table th[scope=row] {padding: 0; text-align: left;}
 .swb-card .swb-table tbody tr {border-top: 1px solid #8c8c8c4d;}
-.swb-card .swb-table code {padding: 0; background: none; color: inherit;}
+.swb-card.swb-card .swb-table code {padding: 0; background: none; color: inherit;}
 .swb-card .swb-code {font-family: var(--jp-code-font-family, ui-monospace, monospace);}
 .swb-decision, .swb-chart {display: block; width: 100%; height: auto;}
 .swb-card .swb-decision {min-width: 360px; max-width: 600px;}

@@ -28,7 +28,7 @@ def _surface(view: View) -> str:
     for gamma in range(1, view.max_gamma + 1):
         cells = "".join(_cell(view, alpha, gamma) for alpha in alphas)
         rows.append(f'<tr><th scope="row" align="left">gamma {gamma}</th>{cells}</tr>')
-    return _table(f"<th></th>{head}", rows)
+    return _table(f"<td></td>{head}", rows)
 
 
 def _cell(view: View, alpha: float, gamma: int) -> str:
