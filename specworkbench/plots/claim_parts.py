@@ -8,11 +8,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specworkbench.plots import palette
-from specworkbench.plots.style import INK, columns_of, error_bars, finish, literal
+from specworkbench.plots.style import INK, broken, columns_of, error_bars, finish, literal
 
 COLUMNS = ("part", "effect", "low", "high", "n", "verdict")
 _SYMBOLS = {"holds here": "circle", "does not hold here": "x", "not decidable here": "circle-open"}
-_ROW_PIXELS = 26
+_ROW_PIXELS, _AXIS_CHARACTERS = 26, 30
 
 
 def claim_parts(
@@ -51,7 +51,8 @@ def claim_parts(
     )
     for edge in (edge for edge in (low, high) if math.isfinite(edge)):
         figure.add_vline(x=edge, line={"color": INK, "width": 1, "dash": "dot"})
-    figure.update_xaxes(title_text=literal(effect), range=span, showgrid=True)
+    effect = broken(literal(effect), _AXIS_CHARACTERS)
+    figure.update_xaxes(title_text=effect, range=span, showgrid=True, automargin=True)
     names = [literal(str(part)) for part in table["part"]]
     figure.update_yaxes(
         tickvals=table["place"].tolist(), ticktext=names, range=[len(table) - 0.5, -0.5], zeroline=False,

@@ -34,15 +34,22 @@ NEUTRAL = go.layout.Template(
         "title": {  # at the very top; the legend's rows begin below it (see `finish`)
             "x": 0.0,
             "xanchor": "left",
-            "xref": "paper",
+            "xref": "container",
             "y": 1.0,
             "yanchor": "top",
-            "pad": {"t": 10},
+            "pad": {"t": 10, "l": 10},
             "font": {"size": 15},
         },
         "xaxis": {**_AXIS, "showgrid": False},
         "yaxis": _AXIS,
-        "legend": {"orientation": "h", "x": 0.0, "yref": "container", "yanchor": "top", "title": {"text": ""}},
+        "legend": {
+            "orientation": "h",
+            "x": 0.0,
+            "xref": "container",
+            "yref": "container",
+            "yanchor": "top",
+            "title": {"text": ""},
+        },
         "hoverlabel": {"align": "left"},
         "margin": {"l": 60, "r": 20, "t": TOP, "b": 50},
         "bargap": 0.25,
@@ -56,18 +63,29 @@ def finish(figure: go.Figure, title: str, template: str | go.layout.Template | N
     The legend of `NEUTRAL` hangs below the title: plotly makes room for as many rows as the page's width leaves it. A
     long title is put on lines of its own making, as plotly breaks none; one with markup is left as it is.
     """
-    lines = [title] if "<" in title else textwrap.wrap(title, _TITLE_CHARACTERS, break_long_words=False) or [""]
+    text = title if "<" in title else broken(title, _TITLE_CHARACTERS)
     if template is None:
-        more = _LINE_PIXELS * (len(lines) - 1)
+        more = _LINE_PIXELS * (text.count("<br>") - title.count("<br>"))
         figure.update_layout(legend_y=1.0 - (_TITLE_PIXELS + more) / height, margin_t=TOP + more)
+        if more:
+            figure.update_layout(title_pad_t=10 + more / 2)  # plotly begins lines higher than a line
     figure.update_layout(
-        title_text="<br>".join(lines),
+        title_text=text,
         template=NEUTRAL if template is None else template,
         paper_bgcolor="rgba(0, 0, 0, 0)",
         plot_bgcolor="rgba(0, 0, 0, 0)",
         height=height,
     )
     return figure
+
+
+def broken(text: str, characters: int) -> str:
+    """The text on lines of so many characters at most, where its words allow that.
+
+    >>> broken("tokens per round", 12)
+    'tokens per<br>round'
+    """
+    return "<br>".join(textwrap.wrap(text, characters, break_long_words=False, break_on_hyphens=False))
 
 
 def ink_css(color: str = f"var(--jp-ui-font-color1, {INK})") -> str:
