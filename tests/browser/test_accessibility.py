@@ -160,6 +160,7 @@ def test_run_hands_the_keyboard_to_stop_and_takes_it_back(panel):
 
     live = panel("LiveDecode")
     run, stop = (live.get_by_role("button", name=name) for name in ("Run", "Stop"))
+    live.get_by_role("slider", name="max new tokens").press("End")  # not over before it is stopped
     run.press("Enter")
     expect(stop).to_be_focused()
     stop.press("Enter")

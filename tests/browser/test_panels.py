@@ -188,6 +188,7 @@ def test_a_live_decode_stops_when_asked_and_keeps_what_it_had_then_runs_to_its_e
     live = panel(5)
     run, stop = (live.get_by_role("button", name=name) for name in ("Run", "Stop"))
     expect(stop).to_be_disabled()
+    live.get_by_role("slider", name="max new tokens").press("End")  # not over before it is stopped
     run.click()
     expect(stop).to_be_enabled()
     expect(run).to_be_disabled()

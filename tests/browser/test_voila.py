@@ -94,6 +94,7 @@ def live_decode(page):
     from playwright.sync_api import expect
 
     strip(page)
+    page.get_by_role("slider", name="max new tokens").press("End")  # not over before it is stopped
     page.get_by_role("button", name="Run").click()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("stopped on request").first).to_be_visible()
@@ -135,14 +136,16 @@ def proposer_lab(page):
     """A run of few tokens leaves a table and a figure; another stops when asked."""
     from playwright.sync_api import expect
 
-    page.get_by_role("slider", name="max new tokens").press("Home")
+    length = page.get_by_role("slider", name="max new tokens")
+    length.press("Home")
     run, stop = (page.get_by_role("button", name=name) for name in ("Run", "Stop"))
     run.click()
     expect(page.get_by_text("16 tokens")).to_have_count(4)  # of plain decoding and three proposers
-    expect(page.get_by_text("done; 3 proposers on 2 prompts")).to_be_visible()
+    expect(page.get_by_text("done; 3 proposers on 2 prompts").last).to_be_visible()
+    length.press("End")  # not over before it is stopped
     run.click()
     stop.click()
-    expect(page.get_by_text("stopped")).to_be_visible()
+    expect(page.get_by_text("stopped").last).to_be_visible()
     expect(run).to_be_enabled()
 
 
