@@ -3,6 +3,7 @@
 import pytest
 
 from specworkbench.errors import InputError
+from specworkbench.experiments import implementation
 from specworkbench.trace import save_trace
 from tests.trace.toy import toy_trace
 
@@ -34,6 +35,8 @@ def test_every_command_loads_its_target_as_the_switches_say(
 
     for loader in LOADERS:
         monkeypatch.setattr(loader, load)
+    for kept in (implementation._target, implementation._proposer):
+        kept.cache_clear()  # what another test has loaded in this process
     monkeypatch.chdir(tmp_path)
     save_trace(toy_trace(), tmp_path / "toy.trace")
     assert "all we want to know" in refused(*COMMANDS[name], *switches)

@@ -1,6 +1,5 @@
-"""Rules that trade the target's distribution for acceptance. Each says `lossless = False`, and is shown as lossy.
-
-With settings that give nothing up, one of them is the token rule, and says `lossless = True`.
+"""Rules that trade the target's distribution for acceptance. Each says `lossless = False`, and is shown as lossy, but
+with settings that give nothing up, where it is the token rule.
 """
 
 from __future__ import annotations

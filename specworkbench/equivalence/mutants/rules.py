@@ -61,7 +61,11 @@ class RoundedDraft(TokenVerifier):
 class LenientClaimed(LenientVerifier):
     """The lenient rule, with a ratio of 1.25 p/q, taken for the token rule."""
 
-    name, lossless, settings = "token", True, TokenVerifier.settings
+    name, settings = "token", TokenVerifier.settings
+
+    def __init__(self):
+        super().__init__()
+        self.lossless = True
 
 
 class TypicalClaimed(TypicalVerifier):
