@@ -106,7 +106,7 @@ def speedup_explorer(page):
     from playwright.sync_api import expect
 
     panel = page.locator(".jp-CodeCell", has=page.get_by_role("slider", name="gamma")).first
-    said, curve = panel.locator("[aria-live=polite]").first, panel.locator(".swb-field polyline").last
+    said, curve = panel.locator(".swb-explorer").first, panel.locator(".swb-field polyline").last
     printed = page.locator("pre", has_text="E[N] =").first.inner_text()
     assert said.inner_text().split()[3] == printed.split()[2]
     before = said.inner_text(), curve.get_attribute("points")
