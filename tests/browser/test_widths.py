@@ -25,7 +25,7 @@ lab.wait(60)
 lab
 """
 CUT = """() => [...document.querySelectorAll(".jp-OutputArea-output *")].filter((node) =>
-  node.clientWidth && node.tagName !== "SELECT" && node.scrollWidth > node.clientWidth + 1
+  node.clientWidth && node.tagName !== "SELECT" && !node.closest(".swb-heard") && node.scrollWidth > node.clientWidth + 1
   && getComputedStyle(node).overflowX !== "visible").map((node) => `${node.className}: ${node.innerText}`)"""
 FAR = 4.5
 
