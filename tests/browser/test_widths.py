@@ -25,8 +25,9 @@ lab.wait(60)
 lab
 """
 CUT = """() => [...document.querySelectorAll(".jp-OutputArea-output *")].filter((node) =>
-  node.clientWidth && node.tagName !== "SELECT" && !node.closest(".swb-heard") && node.scrollWidth > node.clientWidth + 1
-  && getComputedStyle(node).overflowX !== "visible").map((node) => `${node.className}: ${node.innerText}`)"""
+  node.clientWidth && node.tagName !== "SELECT" && node.scrollWidth > node.clientWidth + 1
+  && !node.closest(".swb-heard") && getComputedStyle(node).overflowX !== "visible")
+  .map((node) => `${node.className}: ${node.innerText}`)"""
 FAR = 4.5
 
 
