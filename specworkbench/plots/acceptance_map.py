@@ -69,7 +69,6 @@ def acceptance_map(
     shades = {"colorscale": palette.SEQUENTIAL, "cmin": 0, "cmax": 1, "colorbar": colorbar}
     figure.update_layout(coloraxis=shades, showlegend=False)
     small = f"in a cell: acceptance, and how many positions were examined; grey: fewer than {few} of them"
-    figure.update_layout(title_pad_t=18)  # two lines begin higher than one
     return finish(figure, f"{title}<br><sup>{small}</sup>", template, height or 110 + side * rows)
 
 

@@ -67,8 +67,8 @@ def finish(figure: go.Figure, title: str, template: str | go.layout.Template | N
     if template is None:
         more = _LINE_PIXELS * (text.count("<br>") - title.count("<br>"))
         figure.update_layout(legend_y=1.0 - (_TITLE_PIXELS + more) / height, margin_t=TOP + more)
-        if more:
-            figure.update_layout(title_pad_t=10 + more / 2)  # plotly begins lines higher than a line
+    if further := text.count("<br>"):
+        figure.update_layout(title_pad_t=10 + further * _LINE_PIXELS / 2)  # plotly begins several higher than one
     figure.update_layout(
         title_text=text,
         template=NEUTRAL if template is None else template,

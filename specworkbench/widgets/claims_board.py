@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -78,13 +78,7 @@ class ClaimsBoard(widgets.VBox):
 
 def table_html(claims: Sequence[Claim], findings: Mapping[str, Finding]) -> str:
     """A row a claim: verdict with its glyph, statement, effect with interval."""
-    numbers = HEADS[2:]
-    heads = "".join(f'<th scope="col" style="{_NUMBER if head in numbers else _CELL}">{head}</th>' for head in HEADS)
-    rows = "".join(_row(claim, findings[claim.name]) for claim in claims)
-    return (
-        f'<table aria-label="Claims and their verdicts" style="{_TABLE}"><thead><tr>'
-        f"{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    )
+    return _table("Claims and their verdicts", HEADS, (_row(claim, findings[claim.name]) for claim in claims))
 
 
 def finding_html(claim: Claim, finding: Finding) -> str:
@@ -102,13 +96,18 @@ def parts_html(claim: Claim, finding: Finding) -> str:
     """A row a part of the finding; nothing for a claim that was not measured."""
     if not finding.parts:
         return ""
-    heads = "".join(f'<th style="{_NUMBER if name in HEADS[2:] else _CELL}">{name}</th>' for name in PART_HEADS)
-    rows = "".join(
+    rows = (
         f'<tr><td style="{_CELL}">{_verdict(part.verdict)}</td><td style="{_CELL}">{escape(part.name)}</td>'
         f"{_numbers(part, claim.digits)}</tr>"
         for part in finding.parts
     )
-    return f'<table style="{_TABLE}"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+    return _table("Settings of the claim", PART_HEADS, rows)
+
+
+def _table(label: str, names: Sequence[str], rows: Iterable[str]) -> str:
+    heads = "".join(f'<th scope="col" style="{_NUMBER if name in HEADS[2:] else _CELL}">{name}</th>' for name in names)
+    body = "".join(rows)
+    return f'<table aria-label="{label}" style="{_TABLE}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _row(claim: Claim, finding: Finding) -> str:

@@ -104,7 +104,7 @@ def time_figure(traces: Mapping[str, Trace]) -> go.Figure:
     figure = phases(table, title="Where the time of a token goes", unit="ms per token", height=180 + bar * len(names))
     places = [literal(group) for group in table["group"]]
     shown = ["<br>".join(map(literal, name)) for name in names]
-    return figure.update_yaxes(automargin=True, tickvals=places, ticktext=shown)
+    return figure.update_yaxes(tickvals=places, ticktext=shown)
 
 
 def fastest(rows: Iterable[Mapping[str, Any]]) -> str | None:
